@@ -1,0 +1,41 @@
+"""The activations a config may name; GELU keeps its input alone for the backward pass."""
+
+import math
+
+import tensorflow as tf
+
+LINEAR = 2 * math.sqrt(2 / math.pi)
+CUBIC = 0.044715 * LINEAR
+
+
+@tf.custom_gradient
+def gelu(x):
+    """Gaussian error linear unit, tanh form: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+
+    Google's configs mean this form by `gelu` (modeling.py:311). It is written with a sigmoid,
+    since 1/2 (1 + tanh(z)) = sigmoid(2z), in as few passes over memory as TensorFlow's
+    operations allow: on a CPU each costs as much as it reads and writes. The gradient
+    computes the sigmoid again, so that of all between only `x` is kept.
+
+    Args:
+        x: float[...].
+
+    Returns:
+        float[...].
+    """
+
+    def gradient(upstream):
+        squared = tf.square(x)
+        gate = tf.sigmoid(x * (squared * CUBIC + LINEAR))
+        slope = x * (squared * (3 * CUBIC) + LINEAR)  # x times the sigmoid's argument's slope.
+        return upstream * (gate * (slope * (1 - gate) + 1))
+
+    return x * tf.sigmoid(x * (tf.square(x) * CUBIC + LINEAR)), gradient
+
+
+def gelu_erf(x):
+    """Gaussian error linear unit, exact form: x/2 (1 + erf(x / sqrt(2))), as PyTorch's BERT."""
+    return tf.nn.gelu(x, approximate=False)
+
+
+ACTIVATIONS = {"gelu": gelu, "gelu_erf": gelu_erf, "relu": tf.nn.relu, "tanh": tf.tanh}
