@@ -1,0 +1,210 @@
+"""One training or evaluation step on every replica, and many of them on the device.
+
+The step knows neither the model nor the data. `forward(batch, dropout_seed)` runs the
+model and its losses on one replica's part of the batch and returns a dict of name to
+(sum, count), both float32[]; `dropout_seed` is int32[2] in training, None otherwise.
+Sums and counts travel apart, so that a mean is that of the whole batch on any number of
+replicas. `objectives` are the names whose means add up to the loss.
+"""
+
+import tensorflow as tf
+
+from training import schedules
+
+
+def dropout_seed(seed, step, replica):
+    """Derives the seed of one step on one replica, so that a resumed run draws what it would have.
+
+    Args:
+        seed: int, seed of the run.
+        step: int64[], steps already done.
+        replica: int32[], number of the replica.
+
+    Returns:
+        int32[2].
+    """
+    run_seed = tf.constant([seed & 0x7FFFFFFF, seed >> 31 & 0x7FFFFFFF], tf.int32)
+    step_seed = tf.random.experimental.stateless_fold_in(run_seed, step)
+    return tf.random.experimental.stateless_fold_in(step_seed, replica)
+
+
+def means(totals, objectives):
+    """Turns summed (sum, count) pairs into means, and adds the objectives' up to `loss`.
+
+    Args:
+        totals: dict of name to (sum, count), numbers or float[].
+        objectives: names whose means add up to the loss.
+
+    Returns:
+        dict of name to float; 0 where nothing was counted, like the original's masked-LM loss.
+    """
+    pairs = {name: (float(total), float(count)) for name, (total, count) in totals.items()}
+    result = {name: total / count if count else 0.0 for name, (total, count) in pairs.items()}
+    return {"loss": sum(result[name] for name in objectives), **result}
+
+
+class TrainingState:
+    """All that changes while training: weights, slots and counters, each with its saved name.
+
+    Attributes:
+        optimizer: the `optimizers.Optimizer` of the weights.
+        step: int64[], batches taken, applied or skipped: the schedule's clock.
+        examples_seen: int64[], examples taken, so where the data goes on after a restart.
+        skipped_steps: int64[], steps skipped for a non-finite loss or gradient.
+        skipped_in_a_row: int64[], those since the last step that was applied.
+    """
+
+    def __init__(self, named_variables, optimizer):
+        """Creates the counters; call it within the scope of the strategy."""
+        self.named_variables, self.optimizer = dict(named_variables), optimizer
+        self.step, self.examples_seen, self.skipped_steps, self.skipped_in_a_row = (
+            tf.Variable(tf.zeros([], tf.int64), trainable=False) for _ in range(4)
+        )
+
+    def variables(self):
+        """Returns everything a checkpoint holds: a dict of saved name to tf.Variable."""
+        return {
+            **self.named_variables,
+            **self.optimizer.slots,
+            "global_step": self.step,
+            "examples_seen": self.examples_seen,
+            "skipped_steps": self.skipped_steps,
+            "skipped_in_a_row": self.skipped_in_a_row,
+        }
+
+
+class TrainStep:
+    """Runs training steps: forward, backward, all-reduce, clip, update.
+
+    Gradients are summed over replicas first and clipped by the norm of the sum after, so
+    that 1, 2 and 8 replicas take the same step. Differs from the original: it clips each
+    core's gradients before they are summed (optimization.py:106).
+    """
+
+    def __init__(self, forward, objectives, *, state, config, strategy):
+        """Binds the parts of a step.
+
+        Args:
+            forward: see the module's docstring.
+            objectives: names in its result whose means add up to the loss.
+            state: `TrainingState` made in the strategy's scope.
+            config: `TrainConfig` with a learning rate.
+            strategy: tf.distribute.Strategy.
+
+        Raises:
+            ValueError: `config.learning_rate` is None.
+        """
+        if config.learning_rate is None:
+            raise ValueError("`learning_rate` must be a number. Received: None.")
+        self.forward, self.objectives = forward, tuple(objectives)
+        self.state, self.config, self.strategy = state, config, strategy
+        self._one_step = tf.function(self._distributed_step)
+        self._many_steps = tf.function(self._loop)
+
+    def learning_rate(self, step):
+        """Returns the rate, float32[], of the step that follows `step` steps."""
+        return schedules.learning_rate(
+            step,
+            init=self.config.learning_rate,
+            num_train_steps=self.config.num_train_steps,
+            num_warmup_steps=self.config.num_warmup_steps,
+            start_warmup_step=self.config.start_warmup_step,
+            power=self.config.poly_power,
+        )
+
+    def run(self, iterator, num_steps):
+        """Takes `num_steps` steps on the device; fewer if `max_skipped_steps` in a row are skipped.
+
+        Args:
+            iterator: iterator over the strategy's distributed dataset.
+            num_steps: int, at least 1.
+
+        Returns:
+            dict of float: `loss`, the means that `forward` counts and `gradient_norm` (before
+            clipping), each over the steps that were applied, NaN if none was;
+            `learning_rate` of the last step.
+        """
+        totals = self._many_steps(iterator, tf.constant(num_steps, tf.int64))
+        result = means(totals, self.objectives)
+        if not totals["gradient_norm"][1]:
+            result = dict.fromkeys(result, float("nan"))
+        return {**result, "learning_rate": float(self.learning_rate(self.state.step - 1))}
+
+    def _loop(self, iterator, num_steps):
+        step = self._one_step.get_concrete_function(iterator.element_spec)
+        totals = tf.nest.map_structure(
+            lambda output: tf.zeros(output.shape, output.dtype), step.structured_outputs
+        )
+        most = self.config.max_skipped_steps
+        while num_steps > 0 and self.state.skipped_in_a_row < most:
+            totals = tf.nest.map_structure(tf.add, totals, self._one_step(next(iterator)))
+            num_steps -= 1
+        return totals
+
+    def _distributed_step(self, batch):
+        """Runs a step on every replica and counts it."""
+        per_replica = self.strategy.run(self._replica_step, args=(batch,))
+        # Every replica holds the same sums over all of them; the first one's will do.
+        totals, finite = tf.nest.map_structure(
+            lambda value: self.strategy.experimental_local_results(value)[0], per_replica
+        )
+        skipped = 1 - tf.cast(finite, tf.int64)
+        state = self.state
+        state.step.assign_add(1)
+        state.examples_seen.assign_add(self.config.train_batch_size)
+        state.skipped_steps.assign_add(skipped)
+        state.skipped_in_a_row.assign((state.skipped_in_a_row + 1) * skipped)
+        return totals
+
+    def _replica_step(self, batch):
+        """Runs one replica's part of a step.
+
+        Returns:
+            (dict of name to (sum, count) over all replicas, 0 where the step is skipped;
+            bool[], whether it is applied).
+        """
+        replica = tf.distribute.get_replica_context()
+        seed = dropout_seed(
+            self.config.seed, self.state.step.read_value(), replica.replica_id_in_sync_group
+        )
+        variables = self.state.named_variables
+        with tf.GradientTape() as tape:
+            pairs = self.forward(batch, seed)
+        totals = replica.all_reduce(tf.distribute.ReduceOp.SUM, pairs)
+        # The loss is the sum of total/count; so each local sum weighs 1/count of the whole batch.
+        gradients = tape.gradient(
+            [pairs[name][0] for name in self.objectives],
+            variables,
+            output_gradients=[
+                tf.math.reciprocal_no_nan(totals[name][1]) for name in self.objectives
+            ],
+        )
+        # Dense before the sum: the norm must be that of summed rows (original: of loose ones).
+        gradients = {n: tf.convert_to_tensor(g) for n, g in gradients.items() if g is not None}
+        gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+        norm = tf.linalg.global_norm(list(gradients.values()))
+        losses = [totals[name][0] for name in self.objectives]
+        finite = tf.reduce_all(tf.math.is_finite(tf.stack([norm, *losses])))
+        clipped, _ = tf.clip_by_global_norm(
+            list(gradients.values()), self.config.clip_norm, use_norm=norm
+        )
+        self.state.optimizer.apply(
+            dict(zip(gradients, clipped, strict=True)),
+            self.learning_rate(self.state.step.read_value()),
+            finite,
+        )
+        totals = {**totals, "gradient_norm": (norm, tf.ones([]))}
+        return tf.nest.map_structure(lambda t: tf.where(finite, t, 0.0), totals), finite
+
+
+class EvaluationStep:
+    """Runs the forward pass on every replica and sums its (sum, count) pairs."""
+
+    def __init__(self, forward, objectives, strategy):
+        """Binds the parts; the arguments are those of `TrainStep`."""
+        self.forward, self.objectives, self.strategy = forward, tuple(objectives), strategy
+        self.run = tf.function(self._distributed_step)
+
+    def _distributed_step(self, batch):
+        pairs = self.strategy.run(self.forward, args=(batch, None))
+        return self.strategy.reduce(tf.distribute.ReduceOp.SUM, pairs, axis=None)
