@@ -1,0 +1,51 @@
+"""Whole small files, local or remote (`gs://`); no TensorFlow for local ones."""
+
+import os
+
+
+def is_remote(path):
+    """Says whether only `tf.io.gfile` can open the path."""
+    return "://" in path
+
+
+def _gfile():
+    import tensorflow as tf
+
+    return tf.io.gfile
+
+
+def exists(path):
+    """Says whether there is a file or a folder of that name."""
+    return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
+
+
+def is_folder(path):
+    """Says whether there is a folder of that name."""
+    return _gfile().isdir(path) if is_remote(path) else os.path.isdir(path)
+
+
+def read_bytes(path):
+    """Returns what a file holds."""
+    with _gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb") as file:
+        return file.read()
+
+
+def write_bytes(path, content):
+    """Writes a file that is either whole or not there, and its folder.
+
+    Args:
+        path: str.
+        content: bytes.
+    """
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.partial")
+    if is_remote(path):
+        _gfile().makedirs(folder)
+        with _gfile().GFile(temporary, "wb") as file:
+            file.write(content)
+        _gfile().rename(temporary, path, overwrite=True)
+        return
+    os.makedirs(folder or ".", exist_ok=True)
+    with open(temporary, "wb") as file:
+        file.write(content)
+    os.replace(temporary, path)
