@@ -62,6 +62,11 @@ def from_flags(config_class, **recipe):
     return config_class(**{**recipe, **given})
 
 
+def program_flags():
+    """Returns the values of all flags that the running program defines, by name."""
+    return {flag.name: flag.value for flag in flags.FLAGS.get_key_flags_for_module(sys.argv[0])}
+
+
 def prepare_tensorflow():
     """Imports TensorFlow with the console kept clean and oneDNN's kernels on.
 

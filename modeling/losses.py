@@ -9,8 +9,11 @@ Shapes: B batch, P masked positions, V vocabulary, C classes.
 import tensorflow as tf
 
 # The pairs whose means add up to the loss, by what the sentence head is taught.
-OBJECTIVE = ("masked_lm_loss", "sentence_order_loss")
-OBJECTIVE_WITHOUT_SENTENCES = ("masked_lm_loss",)
+OBJECTIVES = {
+    "sop": ("masked_lm_loss", "sentence_order_loss"),
+    "nsp": ("masked_lm_loss", "sentence_order_loss"),
+    "none": ("masked_lm_loss",),
+}
 
 
 def cross_entropy(logits, labels, weights):

@@ -1,0 +1,30 @@
+"""Settings that are known to work, one row each, with their source.
+
+A program takes a row as its defaults; the user's flags come before it.
+"""
+
+# The paper, section 4.1, and the original's run_pretraining.py:37-119, for every published size.
+PAPER = {
+    "optimizer": "lamb",
+    "learning_rate": 1.76e-3,
+    "train_batch_size": 4096,
+    "num_train_steps": 125_000,
+    "num_warmup_steps": 3_125,
+}
+
+# Sizes that a machine without accelerator trains: docs/pretraining.md has what they reach.
+SMALL_MACHINE = {
+    "optimizer": "adamw",
+    "learning_rate": 1e-3,
+    "train_batch_size": 64,
+    "num_train_steps": 10_000,
+    "num_warmup_steps": 600,
+    "save_checkpoints_steps": 1_000,
+}
+
+PRETRAINING = {"tiny": SMALL_MACHINE, "small": SMALL_MACHINE}
+
+
+def pretraining(model):
+    """Returns the row for a size of `modeling.config.SIZES`, or for None: a config of one's own."""
+    return PRETRAINING.get(model, PAPER)

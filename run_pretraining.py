@@ -1,0 +1,359 @@
+"""Pretrains ALBERT on records of `python -m data.create_pretraining_data`, and evaluates it.
+
+    python run_pretraining.py --model=tiny --input_file='records/train*.tfrecord' \\
+        --eval_input_file='records/heldout*.tfrecord' --do_eval --output_dir=output
+
+Killed and started again with the same command, it goes on where it was. Everything it
+writes is in --output_dir, which any other program takes as --init_checkpoint.
+"""
+
+import dataclasses
+import os
+
+from absl import flags
+
+import command_line
+import recipes
+from modeling.config import SIZES, AlbertConfig, size
+from training.config import TrainConfig
+
+INPUT_FILE = flags.DEFINE_string("input_file", None, "Records: paths or patterns, comma between.")
+EVAL_INPUT_FILE = flags.DEFINE_string(
+    "eval_input_file", None, "Held-out records. Not given, with --nodo_train: --input_file's."
+)
+OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Folder for all that the run writes.")
+MODEL = flags.DEFINE_enum("model", None, list(SIZES), "A size by name.")
+ALBERT_CONFIG_FILE = flags.DEFINE_string(
+    "albert_config_file", None, "JSON file of the model's config, in place of --model."
+)
+INIT_CHECKPOINT = flags.DEFINE_string(
+    "init_checkpoint", None, "Weights to begin with: a run's folder, or a TF1 checkpoint."
+)
+DO_TRAIN = flags.DEFINE_bool("do_train", True, "Whether to train.")
+DO_EVAL = flags.DEFINE_bool(
+    "do_eval", False, "Whether to evaluate; in training, at each checkpoint."
+)
+MAX_SEQ_LENGTH = flags.DEFINE_integer("max_seq_length", None, "T. Not given: the records'.")
+MAX_PREDICTIONS_PER_SEQ = flags.DEFINE_integer(
+    "max_predictions_per_seq", None, "P. Not given: the records'."
+)
+command_line.define_flags(TrainConfig)
+
+
+def check_flags():
+    """Refuses combinations that leave nothing to do or nothing to do it with."""
+    if not (DO_TRAIN.value or DO_EVAL.value):
+        raise ValueError("`do_train` or `do_eval` must be true. Received: neither.")
+    if not OUTPUT_DIR.value:
+        raise ValueError("`output_dir` must name a folder. Received: nothing.")
+    if not INPUT_FILE.value and (DO_TRAIN.value or not EVAL_INPUT_FILE.value):
+        raise ValueError("`input_file` must name record files. Received: nothing.")
+    if DO_TRAIN.value and DO_EVAL.value and not EVAL_INPUT_FILE.value:
+        raise ValueError(
+            "`eval_input_file` must name held-out records when a run trains and evaluates. "
+            "Received: nothing."
+        )
+    if MODEL.value and ALBERT_CONFIG_FILE.value:
+        raise ValueError(
+            "The model is told by `model` or by `albert_config_file`. Received: both, "
+            f"{MODEL.value} and {ALBERT_CONFIG_FILE.value}."
+        )
+
+
+def choose_settings():
+    """Returns TrainConfig by flags and recipe, with the rate that its batch size asks for."""
+    from training import schedules
+
+    recipe = recipes.pretraining(MODEL.value)
+    base_rate, base_batch = recipe["learning_rate"], recipe["train_batch_size"]
+    settings = command_line.from_flags(TrainConfig, **{**recipe, "learning_rate": None})
+    if settings.learning_rate is not None:
+        return settings
+    if settings.optimizer != recipe["optimizer"]:
+        raise ValueError(
+            f"`learning_rate` must be given: the recipe's is for {recipe['optimizer']}. Received: "
+            f"optimizer={settings.optimizer} and no learning_rate."
+        )
+    batch = settings.train_batch_size
+    rate = schedules.scaled_learning_rate(base_rate, base_batch, batch, settings.optimizer)
+    if rate != base_rate:
+        print(
+            f"learning_rate: {base_rate:g} x sqrt({batch}/{base_batch}) = {rate:.4g} "
+            "(LAMB's rule for other batch sizes; --learning_rate overrides it)"
+        )
+    return dataclasses.replace(settings, learning_rate=rate)
+
+
+def choose_config(described):
+    """Returns the AlbertConfig of the flags, or that of the folder the weights come from.
+
+    Args:
+        described: what `metadata.read` says of the records, or None.
+    """
+    import model_folder
+
+    if ALBERT_CONFIG_FILE.value:
+        return AlbertConfig.from_json_file(ALBERT_CONFIG_FILE.value)
+    held = model_folder.read_config(OUTPUT_DIR.value) or model_folder.read_config(
+        INIT_CHECKPOINT.value
+    )
+    if MODEL.value is None and held:
+        return held
+    if MODEL.value is None:
+        raise ValueError(
+            "`model` or `albert_config_file` must tell what to train. Received: neither."
+        )
+    if described is None:
+        raise ValueError(
+            "`albert_config_file` must be given where the records have no metadata.json, which "
+            f"tells the vocabulary's size. Received: model={MODEL.value}."
+        )
+    return size(MODEL.value, described.vocab_size)
+
+
+def find_records():
+    """Expands the patterns and checks the records against the flags.
+
+    Returns:
+        (training files, evaluation files, {"max_seq_length": T, "max_predictions_per_seq": P},
+        Metadata of the records or None).
+
+    Raises:
+        ValueError, FileNotFoundError: patterns match nothing, or files contradict the flags.
+    """
+    from data import corpus, metadata, record_checks
+
+    train = corpus.expand_patterns(INPUT_FILE.value) if DO_TRAIN.value else []
+    evaluation = []
+    if DO_EVAL.value:
+        evaluation = corpus.expand_patterns(EVAL_INPUT_FILE.value or INPUT_FILE.value)
+    first = [*train, *evaluation][0]
+    (described,) = metadata.read([first])
+    stored = record_checks.stored_settings(first, described)
+    lengths = {
+        "max_seq_length": MAX_SEQ_LENGTH.value or stored["max_seq_length"],
+        "max_predictions_per_seq": MAX_PREDICTIONS_PER_SEQ.value
+        or stored["max_predictions_per_seq"],
+    }
+    agreed = ("sentence_objective", "tokenizer_sha256")
+    record_checks.check(
+        [*train, *evaluation], **lengths, **{name: stored.get(name) for name in agreed}
+    )
+    return train, evaluation, lengths, described
+
+
+def check_config(config, lengths, described):
+    """Refuses a config that the records do not fit; says so where it is larger than need be."""
+    if lengths["max_seq_length"] > config.max_position_embeddings:
+        raise ValueError(
+            "`max_position_embeddings` must reach as far as the records. Received: "
+            f"{config.max_position_embeddings}, and records of {lengths['max_seq_length']}."
+        )
+    if described and described.vocab_size > config.vocab_size:
+        raise ValueError(
+            "`vocab_size` of the config must be that of the records' tokenizer. Received: "
+            f"{config.vocab_size}, and records with {described.vocab_size}."
+        )
+    if described and described.vocab_size < config.vocab_size:
+        print(
+            f"note: the config's vocab_size {config.vocab_size} is larger than the tokenizer's "
+            f"{described.vocab_size}: the rest of the table is not used"
+        )
+
+
+def create_state(model, settings):
+    """Creates the optimizer and the counters; call it in the strategy's scope."""
+    from training import optimizers, step
+
+    named_variables = model.named_variables()
+    optimizer = optimizers.Optimizer(
+        named_variables,
+        kind=settings.optimizer,
+        weight_decay=settings.weight_decay,
+        beta_1=settings.beta_1,
+        beta_2=settings.beta_2,
+        epsilon=settings.epsilon,
+        bias_correction=settings.bias_correction,
+    )
+    return step.TrainingState(named_variables, optimizer)
+
+
+def load_weights(model, source, required_prefix):
+    """Loads weights alone, by Google's names; the step and the optimizer stay at their start."""
+    from modeling import checkpoint_names
+    from training import initialization
+
+    initialization.initialize(
+        model.named_variables(), source, required_prefix, rename=checkpoint_names.canonical
+    )
+
+
+def check_batches(settings, strategy):
+    """Refuses batches that the replicas cannot share evenly."""
+    from training import distribution
+
+    for name, is_used in (("train_batch_size", DO_TRAIN.value), ("eval_batch_size", DO_EVAL.value)):
+        if is_used:
+            distribution.check_divisible(getattr(settings, name), strategy, name)
+
+
+def print_metrics(metrics):
+    print("  ".join(f"{name} {value:.4f}" for name, value in metrics.items()))
+
+
+def seal_folder(config, settings, lengths, records):
+    """Writes config, tokenizer and settings into the output folder."""
+    import model_folder
+    from data import tokenization
+
+    kept = model_folder.find(records[0], model_folder.TOKENIZER)
+    chosen = command_line.program_flags()
+    model_folder.seal(
+        OUTPUT_DIR.value,
+        config=config,
+        tokenizer=tokenization.load(kept) if kept else None,
+        settings={**chosen, **dataclasses.asdict(settings), **lengths},
+    )
+
+
+def describe_run(config, settings, model, files):
+    """Prints what is about to run, in a few lines.
+
+    Args:
+        files: dict of what they are for -> record files.
+    """
+    from data import record_checks
+
+    num_parameters = sum(v.shape.num_elements() for v in model.named_variables().values())
+    print(
+        f"model: {num_parameters:,} parameters; {config.num_hidden_layers} layers of hidden size "
+        f"{config.hidden_size}, sharing {config.sharing}; embeddings of {config.embedding_size} "
+        f"for {config.vocab_size:,} pieces"
+    )
+    for use, paths in files.items():
+        if paths:
+            print(
+                f"{use}: {record_checks.count_examples(paths):,} examples in {len(paths)} file(s)"
+            )
+    if DO_TRAIN.value:
+        print(
+            f"{settings.optimizer}: peak learning rate {settings.learning_rate:.3g}, "
+            f"{settings.num_train_steps:,} steps, {settings.num_warmup_steps:,} of them warm-up"
+        )
+
+
+def restore_or_begin(model, saved):
+    """Goes on from the newest checkpoint of the folder, or begins with --init_checkpoint's weights.
+
+    Args:
+        model: PretrainingModel.
+        saved: `checkpoints.Checkpoints` of the run.
+    """
+    restored = saved.restore()
+    if restored:
+        print(f"going on from step {restored[0]:,}, found in {saved.folder}")
+    elif INIT_CHECKPOINT.value:
+        load_weights(model, INIT_CHECKPOINT.value, required_prefix="bert/")
+
+
+def train(train_step, model, make_dataset, evaluate):
+    """Trains up to the last step, from where the folder's checkpoints have got to.
+
+    Args:
+        train_step: `step.TrainStep`.
+        model: PretrainingModel.
+        make_dataset: function of the number of examples to skip -> tf.data.Dataset.
+        evaluate: function that returns metrics, or None.
+    """
+    from training import checkpoints, loop, reporting
+
+    state, settings, folder = train_step.state, train_step.config, OUTPUT_DIR.value
+    saved = checkpoints.Checkpoints(
+        os.path.join(folder, "checkpoints"), state.variables(), settings.keep_checkpoint_max
+    )
+    best = checkpoints.BestCheckpoint(
+        os.path.join(folder, "best"), state.variables(), settings.best_metric
+    )
+    restore_or_begin(model, saved)
+    dataset = make_dataset(int(state.examples_seen))
+    tokens = settings.train_batch_size * dataset.element_spec["input_ids"].shape[1]
+    with reporting.Reporter(
+        folder,
+        num_train_steps=settings.num_train_steps,
+        units_per_step={"examples": settings.train_batch_size, "tokens": tokens},
+        first_step=int(state.step),
+    ) as reporter:
+        loop.train(
+            train_step,
+            dataset,
+            checkpoints=saved,
+            reporter=reporter,
+            evaluate=evaluate,
+            best=best if evaluate else None,
+        )
+
+
+def main():
+    check_flags()
+    command_line.prepare_tensorflow()
+    import tensorflow as tf
+
+    from data import input_pipeline, record_verification
+    from modeling import losses, models
+    from training import distribution, loop, step
+
+    settings = choose_settings()
+    if settings.deterministic:
+        distribution.make_deterministic(settings.seed)
+    train_files, eval_files, lengths, described = find_records()
+    config = choose_config(described)
+    check_config(config, lengths, described)
+    strategy = distribution.create_strategy(settings.strategy, settings.tpu_name)
+    check_batches(settings, strategy)
+    seal_folder(config, settings, lengths, train_files or eval_files)
+
+    with strategy.scope():
+        model = models.PretrainingModel(config, seed=settings.seed)
+        state = create_state(model, settings) if DO_TRAIN.value else None
+    describe_run(config, settings, model, {"training": train_files, "held out": eval_files})
+
+    def forward(batch, dropout_seed):
+        outputs = model(batch, training=dropout_seed is not None, dropout_seed=dropout_seed)
+        return losses.pretraining_losses(outputs, batch)
+
+    def dataset(files, **options):
+        return input_pipeline.pretraining_dataset(
+            files, **lengths, vocab_size=config.vocab_size, **options
+        )
+
+    def training_data(skip_examples):
+        return dataset(
+            train_files,
+            training=True,
+            batch_size=settings.train_batch_size,
+            seed=settings.seed,
+            skip_examples=skip_examples,
+        )
+
+    def evaluate():
+        batches = dataset(eval_files, training=False, batch_size=settings.eval_batch_size)
+        return loop.evaluate(evaluation_step, batches, settings.max_eval_steps)
+
+    objectives = losses.OBJECTIVES[described.sentence_objective if described else "sop"]
+    evaluation_step = step.EvaluationStep(forward, objectives, strategy)
+    try:
+        if DO_TRAIN.value:
+            train_step = step.TrainStep(
+                forward, objectives, state=state, config=settings, strategy=strategy
+            )
+            train(train_step, model, training_data, evaluate if DO_EVAL.value else None)
+        else:
+            load_weights(model, INIT_CHECKPOINT.value or OUTPUT_DIR.value, required_prefix="")
+            print_metrics(evaluate())
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+        files = [*train_files, *eval_files]
+        raise ValueError(record_verification.describe_data_error(files, error)) from error
+
+
+if __name__ == "__main__":
+    command_line.run(main)
