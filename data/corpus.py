@@ -1,8 +1,8 @@
 """Reads raw text: one sentence a line, a blank line between documents.
 
-The text is read in pieces of a bounded size that end where a document ends, so
+The text is read in blocks of a bounded size that end where a document ends, so
 memory does not grow with a file. Paths may be local or remote (`gs://`); a file
-whose name ends in `.gz` is unpacked. This module needs no TensorFlow for local files.
+whose name ends in `.gz` is unpacked. No TensorFlow for local files.
 """
 
 import dataclasses
@@ -13,7 +13,9 @@ import os
 import re
 import zlib
 
-PIECE_BYTES = 1 << 19  # Some 110,000 pieces of English: 220 sequences of 512.
+from data.files import is_remote
+
+BLOCK_BYTES = 1 << 19  # Some 110,000 pieces of English: 220 sequences of 512.
 LONG_LINE_CHARACTERS = 2_000  # Longer than nearly any sentence: a paragraph or worse.
 NUM_PLACES_KEPT = 10  # Places of bad bytes named in a report.
 UTF8_MARK = b"\xef\xbb\xbf"
@@ -42,7 +44,7 @@ class Document:
 
 
 @dataclasses.dataclass(frozen=True)
-class Piece:
+class Block:
     """Whole documents of one file as bytes. `first_line` counts from 1."""
 
     path: str
@@ -59,7 +61,7 @@ class CorpusCounts:
     num_lines: int = 0  # Blank ones apart.
     num_long_lines: int = 0
     num_bad_bytes: int = 0
-    num_cut_documents: int = 0  # Cut because they did not fit into a piece.
+    num_cut_documents: int = 0  # Cut because they did not fit into a block.
     places: list[str] = dataclasses.field(default_factory=list)
 
     def add(self, other):
@@ -67,11 +69,6 @@ class CorpusCounts:
         for field in dataclasses.fields(self):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
         del self.places[NUM_PLACES_KEPT:]
-
-
-def is_remote(path):
-    """Says whether only `tf.io.gfile` can open the path."""
-    return "://" in path
 
 
 def expand_patterns(patterns):
@@ -124,7 +121,7 @@ def num_text_bytes(path):
     """Counts the bytes of text in a file; a packed file is read for it."""
     with open_text(path) as file:
         if path.endswith(".gz"):
-            return sum(len(data) for data in iter(lambda: file.read(PIECE_BYTES), b""))
+            return sum(len(data) for data in iter(lambda: file.read(BLOCK_BYTES), b""))
         if is_remote(path):
             return file.size()
         return file.seek(0, io.SEEK_END)
@@ -147,77 +144,77 @@ def _without_mark(data, path):
     return data.removeprefix(UTF8_MARK)
 
 
-def _place_to_cut(buffer, piece_bytes):
+def _place_to_cut(buffer, block_bytes):
     """Returns where a document that is too long is cut: a line's end, else a blank."""
     for mark in (b"\n", b" "):
-        end = buffer.rfind(mark, 0, piece_bytes) + 1
+        end = buffer.rfind(mark, 0, block_bytes) + 1
         if end:
             return end
-    end = piece_bytes
+    end = block_bytes
     while buffer[end] & 0xC0 == 0x80:  # Inside a character.
         end -= 1
     return end
 
 
-def read_pieces(path, counts, piece_bytes=PIECE_BYTES):
-    """Yields a file in pieces of whole documents, each shorter than three `piece_bytes`.
+def read_blocks(path, counts, block_bytes=BLOCK_BYTES):
+    """Yields a file in blocks of whole documents, each shorter than three `block_bytes`.
 
     A document that would be longer is cut at the end of a line and counted; at least
-    `piece_bytes` of it follow the cut, so no single sentence is left over.
+    `block_bytes` of it follow the cut, so no single sentence is left over.
 
     Args:
         path: str.
         counts: CorpusCounts; `num_bytes` and `num_cut_documents` grow.
-        piece_bytes: int, bytes read at a time.
+        block_bytes: int, bytes read at a time.
 
     Yields:
-        Piece.
+        Block.
 
     Raises:
         ValueError: the file is UTF-16, or is named `.gz` and is not a whole gzip file.
     """
     with open_text(path) as file:
-        rest, first_line = _without_mark(_read(file, path, piece_bytes), path), 1
+        rest, first_line = _without_mark(_read(file, path, block_bytes), path), 1
         counts.num_bytes += len(rest)
-        while data := _read(file, path, piece_bytes):
+        while data := _read(file, path, block_bytes):
             counts.num_bytes += len(data)
             rest += data
             match = UP_TO_LAST_BLANK_LINE.match(rest)
-            if match or len(rest) >= 2 * piece_bytes:
-                end = match.end() if match else _place_to_cut(rest, piece_bytes)
+            if match or len(rest) >= 2 * block_bytes:
+                end = match.end() if match else _place_to_cut(rest, block_bytes)
                 counts.num_cut_documents += not match
-                yield Piece(path, first_line, rest[:end])
+                yield Block(path, first_line, rest[:end])
                 first_line += rest.count(b"\n", 0, end)
                 rest = rest[end:]
         if rest:
-            yield Piece(path, first_line, rest)
+            yield Block(path, first_line, rest)
 
 
-def _decode(piece, counts, fail_on_bad_bytes):
+def _decode(block, counts, fail_on_bad_bytes):
     """Decodes UTF-8; bad bytes become U+FFFD and are counted with their places."""
     try:
-        return piece.data.decode("utf-8")
+        return block.data.decode("utf-8")
     except UnicodeDecodeError:
-        lines = piece.data.split(b"\n")
-    for number, line in enumerate(lines, piece.first_line):
+        lines = block.data.split(b"\n")
+    for number, line in enumerate(lines, block.first_line):
         decoded = line.decode("utf-8", "replace")
         num_bad = decoded.count("\ufffd") - line.count("\ufffd".encode())
         if num_bad and fail_on_bad_bytes:
             raise ValueError(
-                f"text must be UTF-8. Received: {line[:80]!r}, {piece.path} line {number}."
+                f"text must be UTF-8. Received: {line[:80]!r}, {block.path} line {number}."
             )
         if num_bad and len(counts.places) < NUM_PLACES_KEPT:
-            counts.places.append(f"{piece.path} line {number}")
+            counts.places.append(f"{block.path} line {number}")
         counts.num_bad_bytes += num_bad
-    return piece.data.decode("utf-8", "replace")
+    return block.data.decode("utf-8", "replace")
 
 
-def documents_of(piece, counts, fail_on_bad_bytes=False):
-    """Splits a piece of a file into its documents.
+def documents_of(block, counts, fail_on_bad_bytes=False):
+    """Splits a block of a file into its documents.
 
     Args:
-        piece: Piece.
-        counts: CorpusCounts, all of which grow but those of `read_pieces`.
+        block: Block.
+        counts: CorpusCounts, all of which grow but those of `read_blocks`.
         fail_on_bad_bytes: bool, whether bytes that are not UTF-8 are an error.
 
     Returns:
@@ -227,8 +224,8 @@ def documents_of(piece, counts, fail_on_bad_bytes=False):
         ValueError: there are bytes that are not UTF-8 and `fail_on_bad_bytes`.
     """
     documents, lines, first_line = [], [], 0
-    text = _decode(piece, counts, fail_on_bad_bytes)
-    for number, line in enumerate(text.split("\n") + [""], piece.first_line):
+    text = _decode(block, counts, fail_on_bad_bytes)
+    for number, line in enumerate(text.split("\n") + [""], block.first_line):
         line = line.strip()
         if line:
             first_line = first_line if lines else number
@@ -255,8 +252,8 @@ def read_documents(path, counts=None, fail_on_bad_bytes=False):
         Document.
 
     Raises:
-        ValueError: as `read_pieces` and `documents_of`.
+        ValueError: as `read_blocks` and `documents_of`.
     """
     counts = CorpusCounts() if counts is None else counts
-    for piece in read_pieces(path, counts):
-        yield from documents_of(piece, counts, fail_on_bad_bytes)
+    for block in read_blocks(path, counts):
+        yield from documents_of(block, counts, fail_on_bad_bytes)
