@@ -1,5 +1,6 @@
 """What happens to text before it is cut into pieces: blanks, accents, case, control characters."""
 
+import functools
 import itertools
 import re
 import unicodedata
@@ -67,34 +68,32 @@ def basic_tokens(run, *, lower=True, keep_accents=False):
     Returns:
         list[str].
     """
-    clean = "".join(_apart(character) for character in run if not _is_removed(character))
-    tokens = []
-    for word in clean.split():
-        word = word.lower() if lower else word
-        word = _without_accents(word) if lower and not keep_accents else word
-        tokens += "".join(f" {c} " if _is_punctuation(c) else c for c in word).split()
-    return tokens
+    text = "".join(map(_cleaned, run))
+    text = text.lower() if lower else text
+    if lower and not keep_accents and not text.isascii():
+        decomposed = unicodedata.normalize("NFD", text)
+        text = "".join(itertools.filterfalse(_is_accent, decomposed))
+    return "".join(map(_with_signs_apart, text)).split()
 
 
-def _is_removed(character):
-    return character in "\0\ufffd" or unicodedata.category(character) in ("Cc", "Cf")
-
-
-def _apart(character):
-    code = ord(character)
-    is_cjk = code >= 0x3400 and any(first <= code <= last for first, last in CJK_RANGES)
+@functools.cache
+def _cleaned(character):
+    if character in "\0\ufffd" or unicodedata.category(character) in ("Cc", "Cf"):
+        return ""
+    is_cjk = any(first <= ord(character) <= last for first, last in CJK_RANGES)
     return f" {character} " if is_cjk else character
 
 
-def _without_accents(word):
-    if word.isascii():
-        return word
-    decomposed = unicodedata.normalize("NFD", word)
-    return "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
+@functools.cache
+def _is_accent(character):
+    return unicodedata.category(character) == "Mn"
 
 
-def _is_punctuation(character):
-    """Says whether a character is a sign: all of ASCII's, "$" and "^" included, or Unicode's P."""
+@functools.cache
+def _with_signs_apart(character):
+    """Puts blanks around a sign: each of ASCII's, "$" and "^" included, or Unicode's P."""
     if character.isascii():
-        return character.isprintable() and not character.isalnum() and character != " "
-    return unicodedata.category(character).startswith("P")
+        is_sign = character.isprintable() and not character.isalnum() and character != " "
+    else:
+        is_sign = unicodedata.category(character).startswith("P")
+    return f" {character} " if is_sign else character

@@ -49,10 +49,10 @@ def longest_matches(word, ids, unknown):
         return [unknown]
     pieces, start = [], 0
     while start < len(word):
-        mark = CONTINUATION if start else ""
-        ends = range(len(word), start, -1)
-        end = next((end for end in ends if mark + word[start:end] in ids), None)
-        if end is None:
+        mark, end = CONTINUATION if start else "", len(word)
+        while end > start and mark + word[start:end] not in ids:
+            end -= 1
+        if end == start:
             return [unknown]
         pieces.append(mark + word[start:end])
         start = end
