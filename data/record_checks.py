@@ -1,0 +1,77 @@
+"""Refuses record files that contradict the training that asks for them, before it begins."""
+
+import tensorflow as tf
+
+from data import metadata, record_reading
+
+REMEDIES = {
+    "max_seq_length": "Set the flag to the data's value, or create the data again.",
+    "max_predictions_per_seq": "Set the flag to the data's value, or create the data again.",
+    "sentence_objective": "Train with the data's objective, or create the data again.",
+    "tokenizer_sha256": "Use the tokenizer that the data was created with.",
+    "vocab_size": "Use the configuration that belongs to the data's tokenizer.",
+}
+
+
+def check(files, **expected):
+    """Refuses record files that contradict what training expects.
+
+    Without a `metadata.json` (the original writes none) the lengths are those of a file's
+    first record, and the other settings are not known.
+
+    Args:
+        files: list of paths.
+        **expected: any keys of REMEDIES with the training's value; None is not checked.
+            The model's `vocab_size` may be larger than the data's.
+
+    Raises:
+        FileNotFoundError: a file does not exist.
+        ValueError: there is no file, or one contradicts its metadata or `expected`.
+    """
+    if not files:
+        raise ValueError("`input_file` must name at least one record file. Received: none.")
+    for path in files:
+        if not tf.io.gfile.exists(path):
+            raise FileNotFoundError(f"`input_file` must name files that exist. Received: {path}.")
+    for path, known in zip(files, metadata.read(files), strict=True):
+        stored = stored_settings(path, known)
+        for name, value in expected.items():
+            if value is not None and name in stored and not agree(name, stored[name], value):
+                raise ValueError(
+                    f"`{name}` must be the same in data and training. Received: {stored[name]} in "
+                    f"{path}, but {value} for training. {REMEDIES[name]}"
+                )
+
+
+def agree(name, stored, wanted):
+    return stored <= wanted if name == "vocab_size" else stored == wanted
+
+
+def stored_settings(path, known):
+    """Returns what is known of a file's records, by the keys of REMEDIES.
+
+    Args:
+        path: a record file.
+        known: its Metadata or None.
+
+    Raises:
+        ValueError: the file is not as long as its metadata says, or is no record file.
+    """
+    if known is None:
+        lengths = record_reading.file_lengths(path)
+        return dict(zip(("max_seq_length", "max_predictions_per_seq"), lengths, strict=True))
+    expected, size = known.shard(path)["num_bytes"], tf.io.gfile.stat(path).length
+    if size != expected:
+        raise ValueError(
+            f"{path} must have the {expected} bytes that its {metadata.FILE_NAME} says. Received: "
+            f"{size} bytes. It is cut or from another run: create the data again."
+        )
+    return {name: getattr(known, name) for name in REMEDIES}
+
+
+def count_examples(files):
+    """Returns the number of records in files: as their metadata says, else by reading them."""
+    known = dict(zip(files, metadata.read(files), strict=True))
+    unknown = [path for path, data in known.items() if data is None]
+    listed = sum(data.shard(path)["num_examples"] for path, data in known.items() if data)
+    return listed + (record_reading.count(unknown) if unknown else 0)
