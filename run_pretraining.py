@@ -8,7 +8,6 @@ writes is in --output_dir, which any other program takes as --init_checkpoint.
 """
 
 import dataclasses
-import os
 
 from absl import flags
 
@@ -161,40 +160,22 @@ def check_config(config, lengths, described):
         )
 
 
-def create_state(model, settings):
-    """Creates the optimizer and the counters; call it in the strategy's scope."""
-    from training import optimizers, step
-
-    named_variables = model.named_variables()
-    optimizer = optimizers.Optimizer(
-        named_variables,
-        kind=settings.optimizer,
-        weight_decay=settings.weight_decay,
-        beta_1=settings.beta_1,
-        beta_2=settings.beta_2,
-        epsilon=settings.epsilon,
-        bias_correction=settings.bias_correction,
-    )
-    return step.TrainingState(named_variables, optimizer)
-
-
 def load_weights(model, source, required_prefix):
-    """Loads weights alone, by Google's names; the step and the optimizer stay at their start."""
+    """Loads weights alone, if there is a source; the step and the optimizer begin anew.
+
+    Args:
+        model: PretrainingModel.
+        source: a run's folder, a TF1 checkpoint, or None.
+        required_prefix: names that begin with it must all be in the source.
+    """
+    if not source:
+        return
     from modeling import checkpoint_names
     from training import initialization
 
     initialization.initialize(
         model.named_variables(), source, required_prefix, rename=checkpoint_names.canonical
     )
-
-
-def check_batches(settings, strategy):
-    """Refuses batches that the replicas cannot share evenly."""
-    from training import distribution
-
-    for name, is_used in (("train_batch_size", DO_TRAIN.value), ("eval_batch_size", DO_EVAL.value)):
-        if is_used:
-            distribution.check_divisible(getattr(settings, name), strategy, name)
 
 
 def print_metrics(metrics):
@@ -242,57 +223,6 @@ def describe_run(config, settings, model, files):
         )
 
 
-def restore_or_begin(model, saved):
-    """Goes on from the newest checkpoint of the folder, or begins with --init_checkpoint's weights.
-
-    Args:
-        model: PretrainingModel.
-        saved: `checkpoints.Checkpoints` of the run.
-    """
-    restored = saved.restore()
-    if restored:
-        print(f"going on from step {restored[0]:,}, found in {saved.folder}")
-    elif INIT_CHECKPOINT.value:
-        load_weights(model, INIT_CHECKPOINT.value, required_prefix="bert/")
-
-
-def train(train_step, model, make_dataset, evaluate):
-    """Trains up to the last step, from where the folder's checkpoints have got to.
-
-    Args:
-        train_step: `step.TrainStep`.
-        model: PretrainingModel.
-        make_dataset: function of the number of examples to skip -> tf.data.Dataset.
-        evaluate: function that returns metrics, or None.
-    """
-    from training import checkpoints, loop, reporting
-
-    state, settings, folder = train_step.state, train_step.config, OUTPUT_DIR.value
-    saved = checkpoints.Checkpoints(
-        os.path.join(folder, "checkpoints"), state.variables(), settings.keep_checkpoint_max
-    )
-    best = checkpoints.BestCheckpoint(
-        os.path.join(folder, "best"), state.variables(), settings.best_metric
-    )
-    restore_or_begin(model, saved)
-    dataset = make_dataset(int(state.examples_seen))
-    tokens = settings.train_batch_size * dataset.element_spec["input_ids"].shape[1]
-    with reporting.Reporter(
-        folder,
-        num_train_steps=settings.num_train_steps,
-        units_per_step={"examples": settings.train_batch_size, "tokens": tokens},
-        first_step=int(state.step),
-    ) as reporter:
-        loop.train(
-            train_step,
-            dataset,
-            checkpoints=saved,
-            reporter=reporter,
-            evaluate=evaluate,
-            best=best if evaluate else None,
-        )
-
-
 def main():
     check_flags()
     command_line.prepare_tensorflow()
@@ -300,7 +230,7 @@ def main():
 
     from data import input_pipeline, record_verification
     from modeling import losses, models
-    from training import distribution, loop, step
+    from training import distribution, loop, run, step
 
     settings = choose_settings()
     if settings.deterministic:
@@ -309,12 +239,14 @@ def main():
     config = choose_config(described)
     check_config(config, lengths, described)
     strategy = distribution.create_strategy(settings.strategy, settings.tpu_name)
-    check_batches(settings, strategy)
+    sizes = {"train_batch_size": DO_TRAIN.value, "eval_batch_size": DO_EVAL.value}
+    for name in (name for name, is_used in sizes.items() if is_used):
+        distribution.check_divisible(getattr(settings, name), strategy, name)
     seal_folder(config, settings, lengths, train_files or eval_files)
 
     with strategy.scope():
         model = models.PretrainingModel(config, seed=settings.seed)
-        state = create_state(model, settings) if DO_TRAIN.value else None
+        state = run.create_state(model.named_variables(), settings) if DO_TRAIN.value else None
     describe_run(config, settings, model, {"training": train_files, "held out": eval_files})
 
     def forward(batch, dropout_seed):
@@ -343,10 +275,18 @@ def main():
     evaluation_step = step.EvaluationStep(forward, objectives, strategy)
     try:
         if DO_TRAIN.value:
+            batch = settings.train_batch_size
             train_step = step.TrainStep(
                 forward, objectives, state=state, config=settings, strategy=strategy
             )
-            train(train_step, model, training_data, evaluate if DO_EVAL.value else None)
+            run.train_in_folder(
+                train_step,
+                OUTPUT_DIR.value,
+                begin=lambda: load_weights(model, INIT_CHECKPOINT.value, required_prefix="bert/"),
+                make_dataset=training_data,
+                units={"examples": batch, "tokens": batch * lengths["max_seq_length"]},
+                evaluate=evaluate if DO_EVAL.value else None,
+            )
         else:
             load_weights(model, INIT_CHECKPOINT.value or OUTPUT_DIR.value, required_prefix="")
             print_metrics(evaluate())

@@ -1,0 +1,78 @@
+"""A training run in its folder: gone on with or begun, then trained, evaluated and saved."""
+
+import os
+
+from training import checkpoints, loop, optimizers, reporting, step
+
+
+def create_state(named_variables, config):
+    """Creates the optimizer with its slots, and the counters.
+
+    Call it within the scope of the strategy.
+
+    Args:
+        named_variables: dict of name to tf.Variable, what is trained.
+        config: TrainConfig.
+
+    Returns:
+        step.TrainingState.
+    """
+    optimizer = optimizers.Optimizer(
+        named_variables,
+        kind=config.optimizer,
+        weight_decay=config.weight_decay,
+        beta_1=config.beta_1,
+        beta_2=config.beta_2,
+        epsilon=config.epsilon,
+        bias_correction=config.bias_correction,
+    )
+    return step.TrainingState(named_variables, optimizer)
+
+
+def train_in_folder(train_step, folder, *, begin, make_dataset, units, evaluate=None):
+    """Trains up to the last step, from wherever the folder's checkpoints have got to.
+
+    Args:
+        train_step: `step.TrainStep`.
+        folder: the run's folder; `checkpoints/`, `best/`, `metrics.jsonl` and `tensorboard/`
+            are written there.
+        begin: function without arguments, called where there is no checkpoint to go on
+            from: loads the weights to begin with, if any.
+        make_dataset: function of the number of examples already seen that returns the
+            tf.data.Dataset of global batches from there on.
+        units: dict of name to number per step, such as {"examples": 64}, whose rates are
+            reported.
+        evaluate: function that returns a dict of float, called at each checkpoint, or None.
+
+    Raises:
+        ValueError: every checkpoint is damaged or another model's, or training diverged.
+    """
+    state, config = train_step.state, train_step.config
+    saved = checkpoints.Checkpoints(
+        os.path.join(folder, "checkpoints"), state.variables(), config.keep_checkpoint_max
+    )
+    best = None
+    if evaluate:
+        best = checkpoints.BestCheckpoint(
+            os.path.join(folder, "best"), state.variables(), config.best_metric
+        )
+    restored = saved.restore()
+    if restored:
+        print(f"going on from step {restored[0]:,} of {saved.folder}")
+    else:
+        begin()
+    reporter = reporting.Reporter(
+        folder,
+        num_train_steps=config.num_train_steps,
+        units_per_step=units,
+        first_step=int(state.step),
+    )
+    with reporter:
+        loop.train(
+            train_step,
+            make_dataset(int(state.examples_seen)),
+            checkpoints=saved,
+            reporter=reporter,
+            evaluate=evaluate,
+            best=best,
+        )
