@@ -15,6 +15,7 @@ from data import tokenization
 from modeling.config import AlbertConfig
 
 CONFIG, TOKENIZER, SETTINGS = "albert_config.json", "tokenizer", "settings.json"
+PARTS = (CONFIG, TOKENIZER)  # What a model needs beside its weights.
 
 
 def find(path, name):

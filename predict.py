@@ -1,0 +1,101 @@
+"""Asks a trained model.
+
+    python predict.py fill-mask --model_folder=output "The capital of [MASK] is Paris."
+
+fill-mask ranks the pieces for each [MASK] of each text by their probability. Texts are
+the words after `fill-mask`, one text each, or the lines of standard input.
+"""
+
+import sys
+
+from absl import flags
+
+import command_line
+
+MODEL_FOLDER = flags.DEFINE_string("model_folder", None, "The --output_dir of a training run.")
+TOP_K = flags.DEFINE_integer("top_k", 5, "Pieces shown for each mask.", lower_bound=1)
+
+
+def load(folder):
+    """Returns the model and the tokenizer of a run's folder.
+
+    Raises:
+        FileNotFoundError: the folder lacks its config, its tokenizer or its weights.
+        ValueError: the weights are not those of the config.
+    """
+    import model_folder
+    from data import tokenization
+    from modeling import checkpoint_names, models
+    from training import initialization
+
+    parts = {name: model_folder.find(folder, name) for name in model_folder.PARTS}
+    for name, path in parts.items():
+        if path is None:
+            raise FileNotFoundError(
+                f"`model_folder` must hold {name}, as a training run's --output_dir does. "
+                f"Received: {folder}."
+            )
+    model = models.PretrainingModel(model_folder.read_config(folder))
+    initialization.initialize(model.named_variables(), folder, rename=checkpoint_names.canonical)
+    return model, tokenization.load(parts[model_folder.TOKENIZER])
+
+
+def fill_mask(model, tokenizer, text, top_k):
+    """Ranks the pieces for each mask of one text.
+
+    Args:
+        model: PretrainingModel.
+        tokenizer: a Tokenizer.
+        text: str with at least one "[MASK]".
+        top_k: int, pieces for each mask.
+
+    Returns:
+        For each mask, a list of top_k (piece, probability), the likeliest first.
+
+    Raises:
+        ValueError: there is no mask, or the text is too long for the model.
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    ids = [tokenizer.cls_id, *tokenizer.encode(text, allow_markers=True), tokenizer.sep_id]
+    positions = [index for index, piece in enumerate(ids) if piece == tokenizer.mask_id]
+    if not positions:
+        raise ValueError(f"A text must hold at least one [MASK]. Received: {text!r}.")
+    batch = {
+        "input_ids": tf.constant([ids]),
+        "input_mask": tf.ones([1, len(ids)], tf.int32),
+        "segment_ids": tf.zeros([1, len(ids)], tf.int32),
+        "masked_lm_positions": tf.constant([positions]),
+    }
+    probabilities = tf.nn.softmax(model(batch)["masked_lm_logits"][0]).numpy()  # float[P, V]
+    best = np.argsort(-probabilities, axis=1)[:, :top_k]
+    return [
+        [(tokenizer.pieces[piece], float(row[piece])) for piece in pieces]
+        for row, pieces in zip(probabilities, best, strict=True)
+    ]
+
+
+def shown(piece):
+    """Returns a piece as a reader wants it: a word by itself, a continuation after a dash."""
+    return piece[1:] if piece.startswith("\u2581") and piece[1:] else piece
+
+
+def main(words):
+    if words[:1] != ["fill-mask"]:
+        raise ValueError(
+            f"The first word must be fill-mask. Received: {' '.join(words[:1]) or 'nothing'}."
+        )
+    if not MODEL_FOLDER.value:
+        raise ValueError("`model_folder` must name a training run's folder. Received: nothing.")
+    texts = words[1:] or [line.strip() for line in sys.stdin if line.strip()]
+    command_line.prepare_tensorflow()
+    model, tokenizer = load(MODEL_FOLDER.value)
+    for text in texts:
+        print(text)
+        for ranked in fill_mask(model, tokenizer, text, TOP_K.value):
+            print("   ", "  ".join(f"{shown(piece)} {100 * p:.1f}%" for piece, p in ranked))
+
+
+if __name__ == "__main__":
+    command_line.run(main, takes_arguments=True)
