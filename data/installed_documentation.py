@@ -191,3 +191,25 @@ class Repetitions:
         if num_seen > MAX_SEEN * len(keys) or len(kept) < MIN_SENTENCES:
             return []
         return kept
+
+
+def write_documents(documents, output_file):
+    """Writes documents; the file has its name only once it is complete.
+
+    Args:
+        documents: iterable of lists of sentences.
+        output_file: str.
+
+    Returns:
+        (int, int, float): documents, sentences and megabytes written.
+    """
+    num_documents = num_sentences = 0
+    partial = pathlib.Path(f"{output_file}.partial")
+    with partial.open("w", encoding="utf-8", newline="\n") as file:
+        for document in documents:
+            file.write("\n".join(document) + "\n\n")
+            num_documents += 1
+            num_sentences += len(document)
+    megabytes = partial.stat().st_size / 1e6
+    partial.replace(output_file)
+    return num_documents, num_sentences, megabytes

@@ -30,28 +30,6 @@ NUM_WORKERS = flags.DEFINE_integer(
 )
 
 
-def write_documents(documents, output_file):
-    """Writes documents; the file has its name only once it is complete.
-
-    Args:
-        documents: iterable of lists of sentences.
-        output_file: str.
-
-    Returns:
-        (int, int, float): documents, sentences and megabytes written.
-    """
-    num_documents = num_sentences = 0
-    partial = pathlib.Path(f"{output_file}.partial")
-    with partial.open("w", encoding="utf-8", newline="\n") as file:
-        for document in documents:
-            file.write("\n".join(document) + "\n\n")
-            num_documents += 1
-            num_sentences += len(document)
-    megabytes = partial.stat().st_size / 1e6
-    partial.replace(output_file)
-    return num_documents, num_sentences, megabytes
-
-
 def main():
     start = time.perf_counter()
     pathlib.Path(OUTPUT_FILE.value).parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +49,7 @@ def main():
                 not_parsed.append(path)
             yield from map(repetitions.new_part, found or [])
 
-    num_documents, num_sentences, megabytes = write_documents(
+    num_documents, num_sentences, megabytes = installed_documentation.write_documents(
         filter(None, documents()), OUTPUT_FILE.value
     )
     print(

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from data import corpus, installed_documentation, sample_corpus
+from data import corpus, installed_documentation
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = '''
@@ -109,10 +109,16 @@ def test_copies_of_documents_and_long_sentences_are_left_out():
 def test_documents_are_written_in_the_layout_that_is_read_and_completely_or_not_at_all(tmp_path):
     documents = [["One sentence.", "Two sentences."], ["A third.", "A fourth."]]
     path = tmp_path / "corpus.txt"
-    assert sample_corpus.write_documents(documents, path) == (2, 4, path.stat().st_size / 1e6)
+    assert installed_documentation.write_documents(documents, path) == (
+        2,
+        4,
+        path.stat().st_size / 1e6,
+    )
     assert path.read_text() == "One sentence.\nTwo sentences.\n\nA third.\nA fourth.\n\n"
     with pytest.raises(ZeroDivisionError):
-        sample_corpus.write_documents(([str(1 // n)] for n in (1, 0)), tmp_path / "other.txt")
+        installed_documentation.write_documents(
+            ([str(1 // n)] for n in (1, 0)), tmp_path / "other.txt"
+        )
     assert not (tmp_path / "other.txt").exists()
 
 
