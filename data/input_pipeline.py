@@ -1,6 +1,6 @@
 """From record files to batches: shuffled and endless to train, each example once to evaluate.
 
-The order of the training examples is a function of the files, the seed and the shuffle
+The order of the training examples is a function of the list of files, the seed and the shuffle
 buffer alone, so a run that goes on after `skip_examples` sees what an unbroken one would.
 B: batch, T: tokens, P: masked positions, n: records (n <= B).
 """
@@ -11,7 +11,7 @@ from data import record_checks, record_reading
 from data.records import LARGEST_INTEGER
 
 FILES_AT_ONCE = 16  # Fixed, not tuned: the order of the examples depends on it.
-SHUFFLE_BUFFER = 10_000  # Records, unparsed: 25 MB at 512 tokens.
+SHUFFLE_BUFFER = 10_000  # Records, unparsed: 35 MB at 512 tokens.
 BATCH_FEATURES = (
     "input_ids",
     "input_mask",
@@ -21,7 +21,7 @@ BATCH_FEATURES = (
     "masked_lm_weights",
     "next_sentence_labels",
 )
-EPOCHS = 2**31 - 1  # Without end, in effect.
+GROUPS = 2**31 - 1  # Of files; without end, in effect.
 
 
 def pretraining_dataset(
@@ -103,29 +103,58 @@ def check_arguments(batch_size, seed, skip_examples, shuffle_buffer):
 
 
 def endless_records(files, seed, skip_examples, shuffle_buffer):
-    """Returns raw records, epoch after epoch, each in an order drawn from (seed, epoch).
+    """Returns raw records without end, in an order drawn from the seed anew in each epoch.
 
-    Whole epochs are skipped by arithmetic; the rest of `skip_examples` is read and dropped
-    after the shuffle, unparsed, so that the shuffle buffer is what it was.
+    An epoch reads the files in groups of FILES_AT_ONCE, each mixed and shuffled by itself.
+    So epochs and groups are skipped by arithmetic, and only in the group where training
+    goes on are records read and dropped, unparsed, to bring its shuffle buffer where it was.
 
     Returns:
         A tf.data.Dataset of string[].
     """
-    first_epoch, num_dropped = 0, 0
+    num_groups = -(-len(files) // FILES_AT_ONCE)  # In an epoch.
+    first_group, num_dropped = 0, 0
     if skip_examples:
-        first_epoch, num_dropped = divmod(skip_examples, record_checks.count_examples(files))
+        first_group, num_dropped = position(files, seed, skip_examples)
 
-    def epoch_records(epoch):  # epoch: int64[]
+    def group_records(group):  # int64[], counted on from epoch to epoch
         # Inside this function the seed is that of its own graph. Unset, it would be the
-        # caller's `tf.random.set_seed`; 0 is no seed to tf.data.
-        tf.random.set_seed(seed + 1)
-        paths = tf.data.Dataset.from_tensor_slices(files).shuffle(len(files), seed=epoch)
-        records = paths.interleave(
+        # caller's `tf.random.set_seed`. tf.data takes it modulo 2**31 - 1, and 0 is no seed.
+        tf.random.set_seed(1 + seed % (2**31 - 2))
+        first_file = group % num_groups * FILES_AT_ONCE
+        paths = file_order(files, seed, group // num_groups)[first_file:][:FILES_AT_ONCE]
+        records = tf.data.Dataset.from_tensor_slices(paths).interleave(
             record_reading.read, cycle_length=FILES_AT_ONCE, num_parallel_calls=tf.data.AUTOTUNE
         )
-        return records.shuffle(shuffle_buffer, seed=epoch)
+        return records.shuffle(shuffle_buffer, seed=group)
 
-    return tf.data.Dataset.range(first_epoch, EPOCHS).flat_map(epoch_records).skip(num_dropped)
+    return tf.data.Dataset.range(first_group, GROUPS).flat_map(group_records).skip(num_dropped)
+
+
+def position(files, seed, skip_examples):
+    """Finds where the stream of training examples stands after `skip_examples`.
+
+    Returns:
+        (int, int): the group of files, counted on from epoch to epoch, and the examples
+        that it has given.
+    """
+    num_examples = record_checks.count_examples(files)
+    epoch, rest = divmod(skip_examples, sum(num_examples.values()))
+    order = [path.decode() for path in file_order(files, seed, epoch).numpy()]
+    groups = [order[i : i + FILES_AT_ONCE] for i in range(0, len(order), FILES_AT_ONCE)]
+    sizes = [sum(num_examples[path] for path in group) for group in groups]
+    index = 0
+    while rest >= sizes[index]:
+        rest -= sizes[index]
+        index += 1
+    return epoch * len(groups) + index, rest
+
+
+def file_order(files, seed, epoch):
+    """Returns the files, string[number of files], in the order of an epoch (int or int64[])."""
+    key = tf.stack([tf.constant(seed, tf.int64), tf.cast(epoch, tf.int64)])
+    with tf.device("CPU:0"):
+        return tf.random.experimental.stateless_shuffle(files, key, alg="philox")
 
 
 def check_ids(parsed, vocab_size):

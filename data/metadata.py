@@ -10,7 +10,7 @@ import dataclasses
 import json
 import os
 
-from data.records import temporary_name
+from data.records import temporary_name, write_errors
 
 FILE_NAME = "metadata.json"
 FORMAT_VERSION = 1
@@ -42,6 +42,10 @@ def write(metadata):
     Args:
         metadata: Metadata; the shards' files are paths, of which a folder's metadata
             keeps its own, by name.
+
+    Raises:
+        OSError: a folder cannot be written.
+        ValueError: a folder holds a malformed `metadata.json`.
     """
     for folder in sorted({os.path.dirname(shard["file"]) for shard in metadata.shards}):
         shards = [
@@ -66,9 +70,10 @@ def write_json(path, content):
     """Writes a JSON file that is either whole or not there."""
     import tensorflow as tf
 
-    with tf.io.gfile.GFile(temporary_name(path), "w") as file:
-        file.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-    tf.io.gfile.rename(temporary_name(path), path, overwrite=True)
+    with write_errors(path):
+        with tf.io.gfile.GFile(temporary_name(path), "w") as file:
+            file.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        tf.io.gfile.rename(temporary_name(path), path, overwrite=True)
 
 
 def read_folder(folder):

@@ -13,7 +13,15 @@ REMEDIES = {
 }
 
 
-def check(files, **expected):
+def check(
+    files,
+    *,
+    max_seq_length=None,
+    max_predictions_per_seq=None,
+    sentence_objective=None,
+    tokenizer_sha256=None,
+    vocab_size=None,
+):
     """Refuses record files that contradict what training expects.
 
     Without a `metadata.json` (the original writes none) the lengths are those of a file's
@@ -21,13 +29,21 @@ def check(files, **expected):
 
     Args:
         files: list of paths.
-        **expected: any keys of REMEDIES with the training's value; None is not checked.
-            The model's `vocab_size` may be larger than the data's.
+        max_seq_length, max_predictions_per_seq, sentence_objective, tokenizer_sha256: what
+            training has; None is not checked.
+        vocab_size: the model's, which may be larger than the data's.
 
     Raises:
         FileNotFoundError: a file does not exist.
-        ValueError: there is no file, or one contradicts its metadata or `expected`.
+        ValueError: there is no file, or one contradicts its metadata or an argument.
     """
+    wanted = {
+        "max_seq_length": max_seq_length,
+        "max_predictions_per_seq": max_predictions_per_seq,
+        "sentence_objective": sentence_objective,
+        "tokenizer_sha256": tokenizer_sha256,
+        "vocab_size": vocab_size,
+    }
     if not files:
         raise ValueError("`input_file` must name at least one record file. Received: none.")
     for path in files:
@@ -35,7 +51,7 @@ def check(files, **expected):
             raise FileNotFoundError(f"`input_file` must name files that exist. Received: {path}.")
     for path, known in zip(files, metadata.read(files), strict=True):
         stored = stored_settings(path, known)
-        for name, value in expected.items():
+        for name, value in wanted.items():
             if value is not None and name in stored and not agree(name, stored[name], value):
                 raise ValueError(
                     f"`{name}` must be the same in data and training. Received: {stored[name]} in "
@@ -43,8 +59,8 @@ def check(files, **expected):
                 )
 
 
-def agree(name, stored, wanted):
-    return stored <= wanted if name == "vocab_size" else stored == wanted
+def agree(name, stored, value):
+    return stored <= value if name == "vocab_size" else stored == value
 
 
 def stored_settings(path, known):
@@ -70,8 +86,8 @@ def stored_settings(path, known):
 
 
 def count_examples(files):
-    """Returns the number of records in files: as their metadata says, else by reading them."""
-    known = dict(zip(files, metadata.read(files), strict=True))
-    unknown = [path for path, data in known.items() if data is None]
-    listed = sum(data.shard(path)["num_examples"] for path, data in known.items() if data)
-    return listed + (record_reading.count(unknown) if unknown else 0)
+    """Returns a dict by path of the number of records, from the metadata or by reading them."""
+    return {
+        path: known.shard(path)["num_examples"] if known else record_reading.count(path)
+        for path, known in zip(files, metadata.read(files), strict=True)
+    }

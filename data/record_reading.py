@@ -92,10 +92,10 @@ def file_lengths(path):
     return max_seq_length, max_predictions
 
 
-def count(files):
-    """Counts the records of files by reading them once."""
+def count(path):
+    """Counts the records of a file by reading it once."""
     return int(
-        read(files)
+        read(path)
         .batch(COUNTED_AT_ONCE)
         .reduce(tf.constant(0, tf.int64), lambda total, records: total + tf.size(records, tf.int64))
     )

@@ -37,6 +37,7 @@ def write_shards(folder, num_examples, num_shards=1, with_metadata=False, **leng
 
 
 def made_metadata(shards, **changes):
+    """Returns the metadata of `random_examples`, with a few values changed."""
     values = {
         "settings": {"random_seed": 12345},
         "max_seq_length": T,

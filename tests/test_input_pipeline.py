@@ -49,9 +49,12 @@ def test_each_epoch_holds_each_example_once_in_another_order(files):
     assert len({tuple(epoch) for epoch in epochs}) == 3
 
 
-def test_a_resumed_stream_goes_on_where_the_unbroken_one_would(files):
+@pytest.mark.parametrize("files_at_once", [1, 2, 16])
+def test_a_resumed_stream_goes_on_where_the_unbroken_one_would(files, files_at_once, monkeypatch):
+    monkeypatch.setattr(input_pipeline, "FILES_AT_ONCE", files_at_once)
     unbroken = example_numbers(dataset(files, seed=5), 360)
-    for skip_examples in (0, 4, 7, 49, 50, 53, 300):
+    assert sorted(unbroken[NUM_EXAMPLES : 2 * NUM_EXAMPLES]) == list(range(NUM_EXAMPLES))
+    for skip_examples in (0, 4, 17, 33, 34, 49, 50, 53, 300):
         resumed = example_numbers(dataset(files, seed=5, skip_examples=skip_examples), 60)
         assert resumed == unbroken[skip_examples:][:60], skip_examples
 
@@ -61,6 +64,7 @@ def test_the_order_depends_on_the_seed_alone(files):
     tf.random.set_seed(7)
     assert example_numbers(dataset(files, seed=1), 60) == first
     assert example_numbers(dataset(files, seed=0), 60) != first
+    assert example_numbers(dataset(files, seed=2**31 - 2), 60) != first
     assert example_numbers(dataset(files, seed=2), 60) != first
 
 

@@ -50,6 +50,12 @@ def test_each_folder_lists_its_own_shards(tmp_path):
         assert [shard["file"] for shard in row.shards] == [path.name]
 
 
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / ".metadata.json.partial").mkdir()
+    with pytest.raises(OSError, match="must be writable. Received: .*metadata.json"):
+        metadata.write(made_records.made_metadata(shards(tmp_path, "a")))
+
+
 def test_records_of_the_original_have_no_metadata(tmp_path):
     assert metadata.read([str(tmp_path / "train.tfrecord")]) == [None]
 

@@ -113,6 +113,13 @@ def test_an_error_while_reading_is_traced_to_its_file(tmp_path, training):
     assert message.startswith(f"{files[1]} must hold sound records. Received: record 3 cannot be")
 
 
+def test_an_id_outside_the_models_vocabulary_is_traced_to_its_file(tmp_path):
+    files = made_records.write_shards(tmp_path, 12, num_shards=2)
+    error = tf.errors.InvalidArgumentError(None, None, "`input_ids` must lie in [0, 200)")
+    message = record_verification.describe_data_error(files, error, vocab_size=200)
+    assert message.startswith(files[0]) and "`input_ids` in the vocabulary" in message
+
+
 def test_an_error_that_no_file_explains_keeps_its_words(tmp_path):
     files = made_records.write_shards(tmp_path, 2)
     error = tf.errors.UnavailableError(None, None, "{{node x}} no route to host [Op:y] name: ")
