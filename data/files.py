@@ -2,10 +2,7 @@
 
 import os
 
-
-def is_remote(path):
-    """Says whether only `tf.io.gfile` can open the path."""
-    return "://" in path
+from data.corpus import is_remote
 
 
 def _gfile():
@@ -49,3 +46,24 @@ def write_bytes(path, content):
     with open(temporary, "wb") as file:
         file.write(content)
     os.replace(temporary, path)
+
+
+def check_folder(path):
+    """Makes a folder for output, unless it is there.
+
+    Raises:
+        ValueError: it cannot be made or written to.
+    """
+    try:
+        if is_remote(path):
+            _gfile().makedirs(path)
+            return
+        os.makedirs(path, exist_ok=True)
+        is_writable = os.access(path, os.W_OK)
+        reason = "no permission"
+    except OSError as error:
+        is_writable, reason = False, error.strerror
+    if not is_writable:
+        raise ValueError(
+            f"output must go to a folder that can be written. Received: {path} ({reason})."
+        )

@@ -64,6 +64,12 @@ class SentencePieceTokenizer(Tokenizer):
         pieces = self._model.encode(text_normalization.without_surrogates(text), out_type=str)
         return [part for piece in pieces for part in self._replacements.get(piece, (piece,))]
 
+    def scores(self):
+        """Returns (piece, its log probability in nats) for each id."""
+        return list(
+            zip(self.pieces, self._model.get_score(list(range(self.vocab_size))), strict=True)
+        )
+
     def encode_lines(self, lines, num_threads=1):
         """Turns many lines into ids at once; the ids are those that `encode` gives.
 
