@@ -2,7 +2,10 @@
 
 import os
 
-from data.corpus import is_remote
+
+def is_remote(path):
+    """Says whether only `tf.io.gfile` can open the path."""
+    return "://" in path
 
 
 def _gfile():
