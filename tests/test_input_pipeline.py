@@ -60,6 +60,7 @@ def test_a_resumed_stream_goes_on_where_the_unbroken_one_would(files, files_at_o
 
 
 def test_the_order_depends_on_the_seed_alone(files):
+    tf.random.set_seed(6)
     first = example_numbers(dataset(files, seed=1), 60)
     tf.random.set_seed(7)
     assert example_numbers(dataset(files, seed=1), 60) == first
