@@ -191,5 +191,4 @@ def reading_options():
     """Returns options under which the stream is one and the same for any number of replicas."""
     options = tf.data.Options()
     options.deterministic = True
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     return options
