@@ -213,9 +213,8 @@ def describe_run(config, settings, model, files):
     )
     for use, paths in files.items():
         if paths:
-            print(
-                f"{use}: {record_checks.count_examples(paths):,} examples in {len(paths)} file(s)"
-            )
+            num_examples = sum(record_checks.count_examples(paths).values())
+            print(f"{use}: {num_examples:,} examples in {len(paths)} file(s)")
     if DO_TRAIN.value:
         print(
             f"{settings.optimizer}: peak learning rate {settings.learning_rate:.3g}, "
