@@ -176,7 +176,7 @@ class Encoder(keras.layers.Layer):
         return tf.while_loop(
             lambda index, _: index < num_layers,
             body,
-            [tf.constant(0), hidden],
+            (tf.constant(0), hidden),
             maximum_iterations=num_layers,
         )[1]
 

@@ -110,7 +110,7 @@ def lookup(table, ids):
 
         return tf.gather(table, ids), gradient
 
-    return rows(table)
+    return rows(tf.convert_to_tensor(table))
 
 
 def dropout(x, rate, seed, site):
@@ -169,7 +169,7 @@ class LayerNorm(keras.layers.Layer):
         self.built = True
 
     def call(self, x):
-        return layer_norm(x, self.gamma.value, self.beta.value)
+        return layer_norm(x, *map(tf.convert_to_tensor, (self.gamma.value, self.beta.value)))
 
     def named_variables(self):
         return {"gamma": self.gamma.value, "beta": self.beta.value}
