@@ -5,6 +5,7 @@ that the requirements ask for are read, so what else is installed changes nothin
 """
 
 import ast
+import gc
 import hashlib
 import importlib.metadata
 import multiprocessing
@@ -147,7 +148,8 @@ def read_files(paths, num_workers):
     Yields:
         What `documents_of_file` returns.
     """
-    with multiprocessing.Pool(num_workers) as pool:
+    # Syntax trees hold no cycles: looking for them takes a seventh of the time.
+    with multiprocessing.Pool(num_workers, initializer=gc.disable) as pool:
         yield from pool.imap(documents_of_file, paths, FILES_A_TASK)
 
 
