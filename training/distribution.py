@@ -23,6 +23,15 @@ def create_strategy(name, tpu_name=""):
     """
     from official.common import distribute_utils  # Imports tf_keras, which tests need not.
 
+    if name == "multi_worker":  # First: it must meet TensorFlow before any device is touched.
+        if "TF_CONFIG" not in os.environ:
+            raise ValueError(
+                "`strategy=multi_worker` needs the environment variable TF_CONFIG, which lists the "
+                "machines and this one's place among them. Received: no TF_CONFIG."
+            )
+        return distribute_utils.get_distribution_strategy("multi_worker_mirrored")
+    if name == "tpu":
+        return distribute_utils.get_distribution_strategy("tpu", tpu_address=tpu_name)
     num_gpus = len(tf.config.list_logical_devices("GPU"))
     if name == "one_device":
         return distribute_utils.get_distribution_strategy("one_device", num_gpus=min(num_gpus, 1))
@@ -32,15 +41,6 @@ def create_strategy(name, tpu_name=""):
         return tf.distribute.MirroredStrategy(cpus)
     if name == "mirrored":
         return distribute_utils.get_distribution_strategy("mirrored", num_gpus=num_gpus)
-    if name == "multi_worker":
-        if "TF_CONFIG" not in os.environ:
-            raise ValueError(
-                "`strategy=multi_worker` needs the environment variable TF_CONFIG, which lists the "
-                "machines and this one's place among them. Received: no TF_CONFIG."
-            )
-        return distribute_utils.get_distribution_strategy("multi_worker_mirrored")
-    if name == "tpu":
-        return distribute_utils.get_distribution_strategy("tpu", tpu_address=tpu_name)
     raise ValueError(
         f"`strategy` must be one of one_device, mirrored, multi_worker, tpu. Received: {name!r}."
     )
