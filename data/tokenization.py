@@ -106,7 +106,7 @@ def read_settings(folder, kind):
         settings = json.loads(files.read_bytes(path))
         is_right = settings.pop("kind") == kind and settings.keys() == {*DEFAULTS, "vocab_size"}
         is_right = is_right and all(type(settings[name]) is bool for name in DEFAULTS)
-    except (AttributeError, KeyError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         is_right = False
     if not is_right:
         raise ValueError(

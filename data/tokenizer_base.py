@@ -66,7 +66,9 @@ class Tokenizer:
         settings: dict of kind, lower, keep_accents, digit_comma_split.
         pad_id, unk_id, cls_id, sep_id, mask_id: int, five distinct ids.
         special_ids: frozenset of the five.
-        word_starts: bool[V], whether a piece starts a word; True for special pieces.
+        word_starts: bool[V], whether a piece starts a word; True for special pieces. The
+            unknown piece starts one in WordPiece, where it is a word, and not in
+            SentencePiece, where the word-start mark is a piece before it.
     """
 
     def __init__(self, model_bytes, pieces, settings):
@@ -80,7 +82,7 @@ class Tokenizer:
         markers = (re.escape(pieces[number]) for number in special_ids)
         self._markers = re.compile(f"({'|'.join(markers)})")
         self.word_starts = np.array([self._starts_word(piece) for piece in pieces])
-        self.word_starts[special_ids] = True
+        self.word_starts[list(self.special_ids - {self.unk_id})] = True
 
     def __reduce__(self):
         settings = {name: value for name, value in self.settings.items() if name != "kind"}

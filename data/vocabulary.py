@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import string
 import sys
 
 import numpy as np
@@ -18,6 +19,7 @@ from data.sentencepiece_tokenizer import SentencePieceTokenizer
 
 CONTROL_SYMBOLS = ["[CLS]", "[SEP]", "[MASK]"]  # Ids 2, 3, 4, after <pad> and <unk>.
 USER_DEFINED_SYMBOLS = ["(", ")", '"', "-", ".", "\u2013", "\xa3", "\u20ac"]  # Ids 5 to 12.
+NEVER_UNKNOWN = string.digits + ","  # Wherever the text has them; coverage may leave them out.
 NUM_FIXED_PIECES = 2 + len(CONTROL_SYMBOLS) + len(USER_DEFINED_SYMBOLS)
 LONGEST_GROWTH = 32  # Of a text's bytes when it is normalised; U+FDFA's grow 11 times.
 MOST_BAD_BYTES = 0.1  # A larger share that is not UTF-8 means another encoding, or no text.
@@ -197,6 +199,9 @@ def read_sample(config):
 def train(lines, config):
     """Trains a tokenizer with the original's options (its README, "SentencePiece").
 
+    Differs from the original: a digit or comma of the text always gets a piece, however
+    rare. In 52 MB of novels `character_coverage` leaves out 6, 7 and 9.
+
     Args:
         lines: list[str].
         config: VocabularyConfig.
@@ -208,6 +213,7 @@ def train(lines, config):
         ValueError: the text cannot supply `vocab_size` pieces, or its characters alone
             need more.
     """
+    present = "".join(c for c in NEVER_UNKNOWN if any(c in line for line in lines))
     normalized = (
         text_normalization.normalize(line, lower=config.lower, keep_accents=config.keep_accents)
         for line in lines
@@ -221,6 +227,7 @@ def train(lines, config):
             vocab_size=config.vocab_size,
             hard_vocab_limit=not config.soft_vocab_limit,
             character_coverage=config.character_coverage,
+            required_chars=present,
             max_sentence_length=LONGEST_GROWTH * config.max_sentence_length,
             pad_id=0,
             unk_id=1,
