@@ -66,9 +66,8 @@ class SentencePieceTokenizer(Tokenizer):
 
     def scores(self):
         """Returns (piece, its log probability in nats) for each id."""
-        return list(
-            zip(self.pieces, self._model.get_score(list(range(self.vocab_size))), strict=True)
-        )
+        scores = self._model.get_score(list(range(self.vocab_size)))
+        return list(zip(self.pieces, scores, strict=True))
 
     def encode_lines(self, lines, num_threads=1):
         """Turns many lines into ids at once; the ids are those that `encode` gives.
@@ -124,14 +123,10 @@ class SentencePieceTokenizer(Tokenizer):
         if not piece.startswith(WORD_START) and parts[0].startswith(WORD_START):
             first = parts[0].removeprefix(WORD_START)
             parts[:1] = [first] if first in self._ids else list(first)
-        parts = [
-            part
-            for whole in parts
-            for part in (
-                self._without_digit_comma(whole) if _ends_in_digit_comma(whole) else [whole]
-            )
-        ]
-        return [*parts, ","]
+        split = []
+        for part in parts:
+            split += self._without_digit_comma(part) if _ends_in_digit_comma(part) else [part]
+        return [*split, ","]
 
     def _encode(self, text):
         ids = self._model.encode(self.normalize(text), out_type=int)
