@@ -2,8 +2,8 @@
 
 A folder `step-<N>/` holds `model.ckpt-<N>.index`, `model.ckpt-<N>.data-00000-of-00001`
 (the format of `tf.compat.v1.train.Saver`, so the original reads it) and
-`complete.json`: size and sha256 of each of the two. The folder gets its name only when
-all three are on the disk. Nothing is pickled.
+`complete.json`: size and sha256 of each of the two, and of what it says itself. The folder
+gets its name only when all three are on the disk. Nothing is pickled.
 """
 
 import hashlib
@@ -38,9 +38,9 @@ def write(folder, step, values, note=None):
         )
     names = sorted(tf.io.gfile.listdir(unfinished))
     files = {name: description(os.path.join(unfinished, name)) for name in names}
-    complete = {"step": step, "files": files, "note": note or {}}
+    body = {"step": step, "files": files, "note": note or {}}
     with tf.io.gfile.GFile(os.path.join(unfinished, COMPLETE), "w") as stream:
-        stream.write(json.dumps(complete, indent=1) + "\n")
+        stream.write(json.dumps({**body, "sha256": fingerprint(body)}, indent=1) + "\n")
     for path in (*(os.path.join(unfinished, name) for name in (*names, COMPLETE)), unfinished):
         to_disk(path)
     replaced = f"{folder}.unfinished-{uuid.uuid4().hex[:8]}"
@@ -73,21 +73,28 @@ def description(path):
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
+def fingerprint(body):
+    """Returns the sha256 of a JSON value, however it is laid out."""
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
 def read_complete(folder):
     """Returns what `complete.json` says: {"step", "files", "note"}.
 
     Raises:
-        ValueError: it is absent or is not JSON.
+        ValueError: it is absent, or does not say what was written.
     """
     path = os.path.join(folder, COMPLETE)
     if not tf.io.gfile.exists(path):
         raise ValueError(f"{path} is missing")
     with tf.io.gfile.GFile(path, "rb") as stream:
         try:
-            complete = json.loads(stream.read())
-            return {key: complete[key] for key in ("step", "files", "note")}
-        except (ValueError, KeyError, TypeError) as error:
+            body = json.loads(stream.read())
+        except ValueError as error:
             raise ValueError(f"{path} is damaged") from error
+    if not isinstance(body, dict) or body.pop("sha256", None) != fingerprint(body):
+        raise ValueError(f"{path} is damaged")
+    return body
 
 
 def problem(folder):

@@ -6,7 +6,7 @@ weights alone, from whatever file, is `initialization`.
 
 import os
 import re
-import warnings
+import sys
 
 import numpy as np
 import tensorflow as tf
@@ -110,7 +110,7 @@ class Checkpoints:
             problem = checkpoint_files.problem(self.path(step))
             if problem is None:
                 return step, self.path(step)
-            warnings.warn(f"Damaged checkpoint: {problem}. Trying the one before.", stacklevel=2)
+            print(f"warning: damaged checkpoint, left aside: {problem}.", file=sys.stderr)
         if steps:
             raise ValueError(
                 f"One checkpoint in {self.folder} must be whole. Received: {len(steps)} damaged "
