@@ -223,20 +223,19 @@ def documents_of(block, counts, fail_on_bad_bytes=False):
     Raises:
         ValueError: there are bytes that are not UTF-8 and `fail_on_bad_bytes`.
     """
-    documents, lines, first_line = [], [], 0
+    documents, lines = [], []
     text = _decode(block, counts, fail_on_bad_bytes)
     for number, line in enumerate(text.split("\n") + [""], block.first_line):
         line = line.strip()
         if line:
-            first_line = first_line if lines else number
             lines.append(line)
         elif lines:
-            documents.append(Document(lines, first_line))
+            documents.append(Document(lines, number - len(lines)))
             lines = []
     counts.num_documents += len(documents)
-    for document in documents:
-        counts.num_lines += len(document.lines)
-        counts.num_long_lines += sum(len(line) > LONG_LINE_CHARACTERS for line in document.lines)
+    lengths = [len(line) for document in documents for line in document.lines]
+    counts.num_lines += len(lengths)
+    counts.num_long_lines += sum(length > LONG_LINE_CHARACTERS for length in lengths)
     return documents
 
 

@@ -1,0 +1,190 @@
+"""Creates pretraining data from raw text: TFRecords with the features of the original.
+
+    python -m data.create_pretraining_data --input_file='text/*.txt' \\
+        --output_file=data/train.tfrecord --tokenizer=tokenizer --max_seq_length=128
+
+One sentence a line, a blank line between documents:
+
+    The first sentence of a document.
+    Its second sentence.
+    Its last sentence.
+
+    The next document starts after a blank line.
+    It is split into sentences as well.
+
+This is work for the CPU. `--heldout_file` keeps the last documents out of the training data
+and writes them apart; `--verify` checks the files of `--output_file` and makes none.
+"""
+
+import contextlib
+import dataclasses
+import itertools
+import sys
+import time
+
+import tqdm
+
+import command_line
+from data import corpus, corpus_parts, creation_report, record_making, tokenization
+from data.creation_settings import CreationSettings
+from data.pretraining_examples import ExampleSettings
+from data.tokenized_documents import LONGEST_MEAN_WORD, mean_unspaced_run
+
+NUM_FILES_SAMPLED, NUM_LINES_SAMPLED = 8, 1000  # Lines of each file.
+
+
+def warn(message):
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def sample_lines(paths):
+    """Returns lines from the beginning of some files, evenly chosen: list[str]."""
+    step = -(-len(paths) // NUM_FILES_SAMPLED)
+    lines = []
+    for path in paths[::step]:
+        block = next(corpus.read_blocks(path, corpus.CorpusCounts()), None)
+        documents = corpus.documents_of(block, corpus.CorpusCounts()) if block else []
+        of_file = (line for document in documents for line in document.lines)
+        lines += itertools.islice(of_file, NUM_LINES_SAMPLED)
+    return lines
+
+
+def check_unknown_rate(lines, tokenizer, max_unknown_rate):
+    """Raises ValueError, with ten words, where a sample has too many unknown pieces."""
+    rate, words = tokenizer.unknown_rate(lines)
+    if rate > max_unknown_rate:
+        raise ValueError(
+            f"at most {max_unknown_rate:.1%} of the pieces may be unknown (`max_unknown_rate`). "
+            f"Received: {rate:.1%} of a sample of the text, in words such as {', '.join(words)}. "
+            "Take a vocabulary made for such text, and as of its kind, SentencePiece or WordPiece."
+        )
+
+
+def choose_unspaced_words(lines, asked):
+    """Says how to find words in scripts without blanks, and tells the user when it matters."""
+    mean_run = mean_unspaced_run(lines)
+    if asked != "auto" or not mean_run:
+        return "pieces" if asked == "auto" else asked
+    if mean_run <= LONGEST_MEAN_WORD:
+        print("Words of scripts without blanks are what the text separates by blanks.")
+        return "blanks"
+    warn(
+        "whole-word masking has no effect on scripts without blanks, such as Chinese: each piece "
+        "is a word. Separate the words of the text by blanks, for instance with jieba."
+    )
+    return "pieces"
+
+
+def tasks(paths, counts, dupe_factor, num_training_bytes):
+    """Yields the tasks of a run: training passes over the whole text, held-out ones but once.
+
+    Args:
+        paths: list[str], the text files.
+        counts: CorpusCounts; those of reading grow, by the first passes alone.
+        dupe_factor: int, passes over the training text.
+        num_training_bytes: as of `corpus_parts.read_parts`.
+
+    Yields:
+        record_making.Task.
+    """
+    for passes in record_making.passes_over(dupe_factor):
+        is_first = passes.start == 0
+        of_reading = counts if is_first else corpus.CorpusCounts()
+        for part in corpus_parts.read_parts(paths, of_reading, num_training_bytes):
+            if not part.is_heldout:
+                yield record_making.Task(part, passes)
+            elif is_first:
+                yield record_making.Task(part, range(1))
+
+
+def create(settings, example_settings, tokenizer, paths):
+    """Makes the records of a text and writes them.
+
+    Args:
+        settings: CreationSettings.
+        example_settings: ExampleSettings.
+        tokenizer: a Tokenizer.
+        paths: list[str], the text files.
+
+    Returns:
+        (CorpusCounts, list of record_sets.RecordSet): what was read, what was written.
+
+    Raises:
+        ValueError: there is no example for a file, or what the text's checks raise.
+        OSError: a file cannot be read or written.
+    """
+    from data import record_sets
+
+    lines = sample_lines(paths)
+    check_unknown_rate(lines, tokenizer, settings.max_unknown_rate)
+    unspaced_words = choose_unspaced_words(lines, settings.unspaced_words)
+    recipe = record_making.Recipe(
+        tokenizer, example_settings, unspaced_words, settings.fail_on_bad_bytes
+    )
+    num_bytes = sum(map(corpus.num_text_bytes, paths))
+    num_training_bytes = None
+    sets = [
+        record_sets.RecordSet("training", settings.output_files(), example_settings.dupe_factor)
+    ]
+    if settings.heldout_file:
+        num_training_bytes = round(num_bytes * (1 - settings.heldout_fraction))
+        sets.append(record_sets.RecordSet("held-out", settings.heldout_files(), 1))
+
+    counts = corpus.CorpusCounts()
+    work = tasks(paths, counts, example_settings.dupe_factor, num_training_bytes)
+    num_rounds = len(record_making.passes_over(example_settings.dupe_factor))
+    with contextlib.ExitStack() as stack:
+        for record_set in sets:
+            stack.enter_context(record_set)
+        bar = tqdm.tqdm(
+            total=num_bytes * num_rounds, unit="B", unit_scale=True, disable=None, leave=False
+        )
+        stack.enter_context(bar)
+        for result in record_making.results(recipe, work, settings.num_workers):
+            sets[result.task.part.is_heldout].write(result)
+            counts.add(result.corpus_counts)
+            bar.update(sum(len(block.data) for block in result.task.part.blocks))
+        for record_set in sets:
+            record_set.check(counts)
+    return counts, sets
+
+
+def verify(settings):
+    """Reads all records of `output_file` and raises ValueError when a file is bad."""
+    from data import record_verification
+
+    files = settings.files_to_verify()
+    problems = record_verification.verify(files)
+    for path, problem in problems:
+        print(f"{path}: {problem}")
+    if problems:
+        raise ValueError(f"{len(problems)} of {len(files)} record files are bad.")
+    print(f"{len(files)} record files are sound.")
+
+
+def main():
+    settings = command_line.from_flags(CreationSettings)
+    example_settings = command_line.from_flags(ExampleSettings)
+    if settings.random_next_sentence:
+        example_settings = dataclasses.replace(example_settings, sentence_objective="nsp")
+    if settings.verify:
+        command_line.prepare_tensorflow()
+        return verify(settings)
+    paths = corpus.expand_patterns(settings.input_file)
+    tokenizer = tokenization.load(settings.tokenizer_path(), lower=settings.do_lower_case)
+    command_line.prepare_tensorflow()
+
+    start = time.perf_counter()
+    counts, sets = create(settings, example_settings, tokenizer, paths)
+    flags = {**dataclasses.asdict(settings), **dataclasses.asdict(example_settings)}
+    for record_set in sets:
+        record_set.write_metadata(flags, example_settings, tokenizer, counts)
+    for message in creation_report.warnings(counts, sets[0].counts, example_settings):
+        warn(message)
+    print(creation_report.summary(counts, sets, time.perf_counter() - start))
+
+
+if __name__ == "__main__":
+    command_line.define_flags(CreationSettings)
+    command_line.define_flags(ExampleSettings)
+    command_line.run(main)
