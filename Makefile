@@ -19,14 +19,16 @@ SHELL := /bin/bash
 RUN := .venv/bin/python
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 DEMO := demo/$(if $(CORPUS),$(basename $(basename $(notdir $(CORPUS)))),sample)
+TEXT := $(or $(CORPUS),$(DEMO)/corpus.txt)
+START := $(shell date +%s)
 
-# The demo's numbers. Two cores take about 8 minutes.
+# The demo's numbers, for two cores.
 VOCAB_SIZE := 8000
 MAX_SEQ_LENGTH := 64
 DUPE_FACTOR := 5
 NUM_TRAIN_STEPS := 1500
 
-demo: $(DEMO)/records/metadata.json
+demo: $(DEMO)/records/metadata.json $(DEMO)/masked.txt
 	@echo "== Pretraining (interrupted, the same command goes on where it was)"
 	@$(RUN) run_pretraining.py --model=tiny --do_eval \
 	  --input_file=$(DEMO)/records/train.tfrecord \
@@ -36,57 +38,46 @@ demo: $(DEMO)/records/metadata.json
 	  --save_checkpoints_steps=500
 	@echo "== Filling masks"
 	@$(RUN) predict.py fill-mask --model_folder=$(DEMO)/model < $(DEMO)/masked.txt
-	@echo "== The model is in $(DEMO)/model"
+	@echo "== Done in $$(($$(date +%s) - $(START))) s. The model is in $(DEMO)/model"
 
 $(DEMO)/records/metadata.json: $(DEMO)/tokenizer/settings.json
 	@echo "== Pretraining data"
 	@rm -rf $(DEMO)/records $(DEMO)/model
-	@for part in heldout train; do \
-	  $(RUN) -m data.create_pretraining_data \
-	    --input_file=$(DEMO)/$$part.txt --output_file=$(DEMO)/records/$$part.tfrecord \
-	    --tokenizer=$(DEMO)/tokenizer \
-	    --max_seq_length=$(MAX_SEQ_LENGTH) \
-	    --dupe_factor=$$([ $$part = train ] && echo $(DUPE_FACTOR) || echo 1); \
-	done
+	@$(RUN) -m data.create_pretraining_data --input_file=$(TEXT) \
+	  --tokenizer=$(DEMO)/tokenizer \
+	  --output_file=$(DEMO)/records/train.tfrecord \
+	  --heldout_file=$(DEMO)/records/heldout.tfrecord --heldout_fraction=0.05 \
+	  --max_seq_length=$(MAX_SEQ_LENGTH) --dupe_factor=$(DUPE_FACTOR)
 
-$(DEMO)/tokenizer/settings.json: $(DEMO)/train.txt
+$(DEMO)/tokenizer/settings.json: $(TEXT) $(DEMO)/source .venv/.installed
 	@echo "== Vocabulary"
 	@rm -rf $(DEMO)/tokenizer
-	@$(RUN) -m data.train_vocabulary --input_file=$< --output_dir=$(@D) \
+	@$(RUN) -m data.train_vocabulary --input_file=$(TEXT) --output_dir=$(DEMO)/tokenizer \
 	  --vocab_size=$(VOCAB_SIZE) --soft_vocab_limit
 
-# The last twentieth of the documents is held out. Three sentences of it lend their words
-# to the masks of a corpus of one's own.
-$(DEMO)/train.txt: $(DEMO)/corpus.txt
-	@awk -v RS= -v ORS='\n\n' -v folder=$(DEMO) \
-	  'NR == FNR { documents = NR; next } \
-	   { part = FNR > 0.95 * documents ? "heldout" : "train"; print > (folder "/" part ".txt") } \
-	   END { if (documents < 2) { print "error: the text must have two documents at least, a" \
-	     " blank line between them. Received: " documents "." > "/dev/stderr"; exit 1 } }' $< $<
-ifdef CORPUS
-	@awk 'NF > 5 && NF < 16 && NR % 7 == 0 && shown < 3 \
-	  { $$(int(NF / 2)) = "[MASK]"; print; shown++ } \
-	  END { if (!shown) print $$0 "[MASK]" }' $(DEMO)/heldout.txt > $(DEMO)/masked.txt
-else
-	@printf '%s\n' "Returns a [MASK] with the same shape as the input." \
-	  "If [MASK], the array will be copied." \
-	  "This method is called [MASK] the file is closed." > $(DEMO)/masked.txt
-endif
+# Names the text, so that another one of the same name is not taken for it.
+$(DEMO)/source: FORCE
+	@mkdir -p $(DEMO)
+	@echo "$(TEXT)" | cmp --quiet - $@ || echo "$(TEXT)" > $@
 
 ifdef CORPUS
 $(CORPUS):
 	@echo "error: CORPUS must name a text file. Received: $@, which does not exist." >&2; exit 1
 
-$(DEMO)/corpus.txt: $(CORPUS) $(DEMO)/source .venv/.installed
-	@gzip -cdf $< | LC_ALL=C sed 's/[[:space:]]*$$//' > $@
-
-$(DEMO)/source: FORCE
-	@mkdir -p $(@D)
-	@echo "$(CORPUS)" | cmp --quiet - $@ || echo "$(CORPUS)" > $@
+# Three of the last sentences, which are held out, each with a word masked.
+$(DEMO)/masked.txt: $(CORPUS) $(DEMO)/source
+	@gzip -cdf $< | tail -n 50 | awk 'NF > 5 && NF < 16 { $$(int(NF / 2)) = "[MASK]"; print }' \
+	  | tail -n 3 > $@
+	@test -s $@ || echo "[MASK] [MASK] [MASK]." > $@
 else
 $(DEMO)/corpus.txt: .venv/.installed
 	@echo "== Sample corpus"
 	@$(RUN) -m data.sample_corpus --output_file=$@
+
+$(DEMO)/masked.txt: $(DEMO)/source
+	@printf '%s\n' "Returns a [MASK] with the same shape as the input." \
+	  "If [MASK], the array will be copied." \
+	  "This method is called [MASK] the file is closed." > $@
 endif
 
 test: .venv/.installed
