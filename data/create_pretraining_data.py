@@ -162,14 +162,21 @@ def verify(settings):
     print(f"{len(files)} record files are sound.")
 
 
-def main():
-    settings = command_line.from_flags(CreationSettings)
-    example_settings = command_line.from_flags(ExampleSettings)
-    if settings.random_next_sentence:
-        example_settings = dataclasses.replace(example_settings, sentence_objective="nsp")
+def run(settings, example_settings):
+    """Does what the flags ask for, which is all but reading them.
+
+    Args:
+        settings: CreationSettings.
+        example_settings: ExampleSettings.
+
+    Raises:
+        ValueError, OSError: a mistake of the user's.
+    """
     if settings.verify:
         command_line.prepare_tensorflow()
         return verify(settings)
+    if settings.random_next_sentence:
+        example_settings = dataclasses.replace(example_settings, sentence_objective="nsp")
     paths = corpus.expand_patterns(settings.input_file)
     tokenizer = tokenization.load(settings.tokenizer_path(), lower=settings.do_lower_case)
     command_line.prepare_tensorflow()
@@ -182,6 +189,10 @@ def main():
     for message in creation_report.warnings(counts, sets[0].counts, example_settings):
         warn(message)
     print(creation_report.summary(counts, sets, time.perf_counter() - start))
+
+
+def main():
+    run(command_line.from_flags(CreationSettings), command_line.from_flags(ExampleSettings))
 
 
 if __name__ == "__main__":
