@@ -157,7 +157,7 @@ def from_hugging_face(state):
         for name, source in sources.items()
         if source in state
     }
-    kernel = arrays[f"{MAPPING}/kernel"]
-    if kernel.shape[0] == kernel.shape[1] and np.array_equal(kernel, np.eye(len(kernel))):
+    kernel = arrays.get(f"{MAPPING}/kernel")
+    if kernel is not None and np.array_equal(kernel, np.eye(len(kernel))):
         del arrays[f"{MAPPING}/kernel"], arrays[f"{MAPPING}/bias"]
     return arrays

@@ -168,7 +168,7 @@ class Encoder(keras.layers.Layer):
         ]
 
         def body(index, hidden):
-            with keras.StatelessScope(state_mapping=shared):
+            with keras.StatelessScope(state_mapping=shared, initialize_variables=False):
                 *_, hidden = self._run_layer(index, hidden, bias, seed)
             return index + 1, hidden
 
