@@ -1,0 +1,150 @@
+"""Runs the programs: in a process of their own, as a user does, or in this one, to save time.
+
+Also makes what they need: a tiny config, and text whose every sentence can be learnt.
+"""
+
+import contextlib
+import dataclasses
+import importlib
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import warnings
+from unittest import mock
+
+import numpy as np
+from absl.testing import flagsaver
+
+import command_line
+
+REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
+KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR")  # Nothing that quietens TensorFlow.
+TINY = {
+    "hidden_size": 64,
+    "embedding_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 128,
+    "max_position_embeddings": 32,
+}
+WORDS = {
+    "adjective": "red blue old young small large quick slow happy sad bright dark warm cold green",
+    "noun": "fox horse river garden baker sailor window teacher mountain letter kitchen doctor",
+    "verb": "finds paints follows carries watches opens remembers builds sells visits cleans",
+    "preposition": "near behind under above without beside",
+}
+OPENINGS = ("first", "then", "later", "finally")
+VOCAB_SIZE = 300  # Of the toy's word list.
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a program leaves."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+def flag_words(settings):
+    """Turns {"do_eval": True} into ["--do_eval=True"]."""
+    return [f"--{name}={value}" for name, value in settings.items()]
+
+
+def start(program, *words, **settings):
+    """Starts a program in a process of its own, with a clean environment.
+
+    Args:
+        program: "run_pretraining", or "data.train_vocabulary".
+        *words: what stands on its command line beside flags.
+        **settings: its flags.
+
+    Returns:
+        subprocess.Popen; stdout and stderr are pipes of text.
+    """
+    environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    module = ["-m", program] if "." in program else [f"{program}.py"]
+    return subprocess.Popen(
+        [sys.executable, *module, *words, *flag_words(settings)],
+        cwd=REPOSITORY,
+        env={**environment, "CUDA_VISIBLE_DEVICES": "-1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(program, *words, **settings):
+    """Runs a program to its end in a process of its own; arguments as of `start`."""
+    with start(program, *words, **settings) as process:
+        stdout, stderr = process.communicate()
+    return Result(process.returncode, stdout, stderr)
+
+
+def call(program, *words, **settings):
+    """Runs a program in this process, which has TensorFlow already; arguments as of `start`.
+
+    Whatever it raises that is not a user's mistake comes through.
+    """
+    module = importlib.import_module(program)
+    argv = [program, *words, *flag_words(settings)]
+    stdout, stderr, exit_code = io.StringIO(), io.StringIO(), 0
+    with (
+        flagsaver.flagsaver(),
+        mock.patch.object(sys, "argv", argv),
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+        warnings.catch_warnings(),
+    ):
+        try:
+            command_line.run(module.main, takes_arguments=program == "predict")
+        except SystemExit as ending:
+            exit_code = ending.code or 0
+    return Result(exit_code, stdout.getvalue(), stderr.getvalue())
+
+
+def succeed(result):
+    """Returns the result; fails, showing what was printed, unless the program succeeded."""
+    assert result.exit_code == 0, result.stdout + result.stderr
+    return result
+
+
+def write_config(folder, vocab_size, **changes):
+    """Writes the config of a tiny model and returns its path."""
+    path = folder / "config.json"
+    path.write_text(json.dumps({**TINY, "vocab_size": vocab_size, **changes}))
+    return path
+
+
+def toy_document(generator):
+    """Draws a document of four sentences: its words come again, and their order can be told."""
+    drawn = {kind: generator.permutation(words.split()) for kind, words in WORDS.items()}
+    hero = f"{drawn['adjective'][0]} {drawn['noun'][0]}"
+    place = f"{drawn['preposition'][0]} the {drawn['adjective'][1]} {drawn['noun'][1]}"
+    return [
+        f"{opening} the {hero} {verb} the {thing} {place} ."
+        for opening, verb, thing in zip(OPENINGS, drawn["verb"], drawn["noun"][2:], strict=False)
+    ]
+
+
+def write_toy_text(folder, num_documents=16):
+    """Writes documents of invented sentences and returns the path."""
+    generator = np.random.default_rng(0)
+    documents = ["\n".join(toy_document(generator)) for _ in range(num_documents)]
+    path = folder / "toy.txt"
+    path.write_text("\n\n".join(documents) + "\n")
+    return path
+
+
+def write_word_list(folder):
+    """Writes a WordPiece vocabulary of exactly VOCAB_SIZE pieces and returns its path."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", ".", *OPENINGS]
+    pieces += " ".join(WORDS.values()).split()
+    pieces += [f"[unused{i}]" for i in range(VOCAB_SIZE - len(pieces))]
+    path = folder / "vocab.txt"
+    path.write_text("\n".join(pieces) + "\n")
+    return path
