@@ -9,6 +9,7 @@ import os
 import sys
 import types
 import typing
+import warnings
 
 from absl import app, flags
 
@@ -80,9 +81,18 @@ def prepare_tensorflow():
     tf.get_logger().setLevel("ERROR")
 
 
+def one_line(message):
+    return " ".join(str(message).split())
+
+
+def show_warning(message, *_, **__):
+    """Prints a warning as one line, without the place in the code that it comes from."""
+    print(f"warning: {one_line(message)}", file=sys.stderr)
+
+
 def fail(message):
     """Prints one line to stderr and leaves with exit code 1."""
-    print(f"error: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"error: {one_line(message)}", file=sys.stderr)
     sys.exit(1)
 
 
@@ -123,4 +133,5 @@ def run(main, takes_arguments=False):
             fail("interrupted.")
 
     show_help(sys.argv[1:])
+    warnings.showwarning = show_warning
     app.run(guarded, flags_parser=parse)
