@@ -165,7 +165,8 @@ def take(ngrams, budgets, uniforms):
     taken = np.repeat(taken, ngrams.num_words)  # bool[W]
     word_row = np.repeat(row, ngrams.num_words)
     rest = np.flatnonzero(~taken & (room[word_row] > 0))
-    rest = rest[np.argsort(word_row[rest] + np.repeat(keys, ngrams.num_words)[rest])]
+    places = word_row[rest] + np.repeat(keys, ngrams.num_words)[rest]
+    rest = rest[np.argsort(places, kind="stable")]  # The words of an n-gram share its key.
     taken[rest] = fill(ngrams.word_pieces[rest], word_row[rest], room, room.copy())
     return taken
 
