@@ -148,3 +148,29 @@ def write_word_list(folder):
     path = folder / "vocab.txt"
     path.write_text("\n".join(pieces) + "\n")
     return path
+
+
+def write_toy_records(folder, tokenizer, **settings):
+    """Makes records of the toy text, with `python -m data.create_pretraining_data`.
+
+    Args:
+        folder: pathlib.Path.
+        tokenizer: dict that names it by flag, such as {"vocab_file": path}.
+        **settings: flags.
+
+    Returns:
+        The path of the record file.
+    """
+    path = folder / "records" / "train.tfrecord"
+    settings = {"max_seq_length": TINY["max_position_embeddings"], "num_workers": 1, **settings}
+    text = write_toy_text(folder)
+    succeed(
+        run(
+            "data.create_pretraining_data",
+            input_file=text,
+            output_file=path,
+            **tokenizer,
+            **settings,
+        )
+    )
+    return path

@@ -47,15 +47,15 @@ def train(train_step, dataset, *, checkpoints, reporter, evaluate=None, best=Non
     """
     state, config = train_step.state, train_step.config
     writes = distribution.is_chief(train_step.strategy)
-    done = int(state.step)
+    done = int(state.step.numpy())
     if done >= config.num_train_steps:
         return
     iterator = iter(distribution.distribute(dataset, train_step.strategy))
     while done < config.num_train_steps:
         started, before = time.monotonic(), done
         metrics = train_step.run(iterator, steps_to_run(done, config))
-        done = int(state.step)
-        metrics["skipped_steps"] = int(state.skipped_steps)
+        done = int(state.step.numpy())
+        metrics["skipped_steps"] = int(state.skipped_steps.numpy())
         seconds = time.monotonic() - started
         reporter.train(done, metrics, num_steps=done - before, seconds=seconds)
         stop_if_diverged(state, config, checkpoints)
@@ -68,19 +68,19 @@ def train(train_step, dataset, *, checkpoints, reporter, evaluate=None, best=Non
         if writes and evaluation and best:
             best.offer(done, evaluation)
         # Weights from which the last step came out non-finite are not known to be good.
-        if writes and (ends or not int(state.skipped_in_a_row)):
+        if writes and (ends or not state.skipped_in_a_row.numpy()):
             checkpoints.save(done)
 
 
 def stop_if_diverged(state, config, checkpoints):
     """Raises `Diverged` after too many skipped steps in a row; names the step and the remedy."""
-    skipped = int(state.skipped_in_a_row)
+    skipped = int(state.skipped_in_a_row.numpy())
     if skipped < config.max_skipped_steps:
         return
     kept = checkpoints.steps()
     raise Diverged(
-        f"Stopped at step {int(state.step)}: the loss or gradient of the last {skipped} steps was "
-        "not finite (`max_skipped_steps`). "
+        f"Stopped at step {state.step.numpy()}: the loss or gradient of the last {skipped} steps "
+        "was not finite (`max_skipped_steps`). "
         + (f"The last checkpoint is {checkpoints.path(kept[-1])}. " if kept else "")
         + "Lower `learning_rate` or lengthen the warm-up."
     )

@@ -65,12 +65,12 @@ def train_in_folder(train_step, folder, *, begin, make_dataset, units, evaluate=
         folder,
         num_train_steps=config.num_train_steps,
         units_per_step=units,
-        first_step=int(state.step),
+        first_step=int(state.step.numpy()),
     )
     with reporter:
         loop.train(
             train_step,
-            make_dataset(int(state.examples_seen)),
+            make_dataset(int(state.examples_seen.numpy())),
             checkpoints=saved,
             reporter=reporter,
             evaluate=evaluate,

@@ -46,6 +46,8 @@ def means(totals, objectives):
 class TrainingState:
     """All that changes while training: weights, slots and counters, each with its saved name.
 
+    Read a counter by its `.numpy()`: mirrored over replicas, it is no number for `int`.
+
     Attributes:
         optimizer: the `optimizers.Optimizer` of the weights.
         step: int64[], batches taken, applied or skipped: the schedule's clock.
