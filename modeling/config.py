@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import pathlib
 
 # In the released configs, read by no open code (original-behaviour: modeling.py, "dead").
 UNUSED_KEYS = frozenset(
@@ -150,21 +149,35 @@ class AlbertConfig:
 
     @classmethod
     def from_json_file(cls, path):
-        """Reads `albert_config.json`; errors name the file."""
+        """Reads `albert_config.json`, here or on gs://.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: it holds no config; the message names the file.
+        """
+        import tensorflow as tf  # Not above: `--help` needs SIZES, and no five seconds' wait.
+
+        path = str(path)
+        if not tf.io.gfile.exists(path) or tf.io.gfile.isdir(path):
+            raise FileNotFoundError(f"The model's config must be a JSON file. Received: {path}.")
         try:
-            values = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+            with tf.io.gfile.GFile(path) as file:
+                values = json.loads(file.read())
             if not isinstance(values, dict):
-                raise ValueError(f"A config is one JSON object. Received: {values!r}.")
+                raise ValueError(f"A config must be one JSON object. Received: {values!r}.")
             return cls.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
     def to_json_file(self, path):
         """Writes the original's keys, and `sharing` only where they do not say it."""
+        import tensorflow as tf
+
         values = dataclasses.asdict(self)
         if self.sharing == self._sharing_of_groups():
             del values["sharing"]
-        pathlib.Path(path).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        with tf.io.gfile.GFile(str(path), "w") as file:
+            file.write(json.dumps(values, indent=2) + "\n")
 
 
 def row(num_layers, hidden_size, embedding_size=128, **others):

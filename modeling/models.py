@@ -79,4 +79,5 @@ class PretrainingModel(keras.Model):
 
     @classmethod
     def from_config(cls, config):
-        return cls(AlbertConfig.from_dict(config.pop("config")), **config)
+        settings = dict(config)
+        return cls(AlbertConfig.from_dict(settings.pop("config")), **settings)

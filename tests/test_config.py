@@ -68,6 +68,8 @@ def test_an_unknown_key_is_refused_with_the_file_that_holds_it(tmp_path):
     path.write_text("{")
     with pytest.raises(ValueError, match="albert_config.json: "):
         AlbertConfig.from_json_file(path)
+    with pytest.raises(FileNotFoundError, match="Received: .*absent.json"):
+        AlbertConfig.from_json_file(tmp_path / "absent.json")
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,16 @@ import pytest
 import tensorflow as tf
 
 from modeling import activations, layers
+from modeling.config import HIDDEN_ACTS
 
 
 def original_gelu(x):
     """The tanh form, modeling.py:311 of the original."""
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def test_every_activation_a_config_may_name_is_there():
+    assert set(activations.ACTIVATIONS) == set(HIDDEN_ACTS)
 
 
 def test_gelu_is_the_tanh_form():
