@@ -28,11 +28,11 @@ MAX_SEQ_LENGTH := 64
 DUPE_FACTOR := 5
 NUM_TRAIN_STEPS := 1500
 
-demo: $(DEMO)/records/metadata.json $(DEMO)/masked.txt
+demo: $(DEMO)/metadata.json $(DEMO)/masked.txt
 	@echo "== Pretraining (interrupted, the same command goes on where it was)"
 	@$(RUN) run_pretraining.py --model=tiny --do_eval \
-	  --input_file=$(DEMO)/records/train.tfrecord \
-	  --eval_input_file=$(DEMO)/records/heldout.tfrecord \
+	  --input_file=$(DEMO)/train.tfrecord \
+	  --eval_input_file=$(DEMO)/heldout.tfrecord \
 	  --output_dir=$(DEMO)/model \
 	  --num_train_steps=$(NUM_TRAIN_STEPS) --num_warmup_steps=100 \
 	  --save_checkpoints_steps=500
@@ -40,13 +40,13 @@ demo: $(DEMO)/records/metadata.json $(DEMO)/masked.txt
 	@$(RUN) predict.py fill-mask --model_folder=$(DEMO)/model < $(DEMO)/masked.txt
 	@echo "== Done in $$(($$(date +%s) - $(START))) s. The model is in $(DEMO)/model"
 
-$(DEMO)/records/metadata.json: $(DEMO)/tokenizer/settings.json
+$(DEMO)/metadata.json: $(DEMO)/tokenizer/settings.json
 	@echo "== Pretraining data"
-	@rm -rf $(DEMO)/records $(DEMO)/model
+	@rm -rf $(DEMO)/model $(DEMO)/*.tfrecord $@
 	@$(RUN) -m data.create_pretraining_data --input_file=$(TEXT) \
 	  --tokenizer=$(DEMO)/tokenizer \
-	  --output_file=$(DEMO)/records/train.tfrecord \
-	  --heldout_file=$(DEMO)/records/heldout.tfrecord --heldout_fraction=0.05 \
+	  --output_file=$(DEMO)/train.tfrecord \
+	  --heldout_file=$(DEMO)/heldout.tfrecord --heldout_fraction=0.05 \
 	  --max_seq_length=$(MAX_SEQ_LENGTH) --dupe_factor=$(DUPE_FACTOR)
 
 $(DEMO)/tokenizer/settings.json: $(TEXT) $(DEMO)/source .venv/.installed
