@@ -16,10 +16,11 @@ PAPER = {
 SMALL_MACHINE = {
     "optimizer": "adamw",
     "learning_rate": 1e-3,
-    "train_batch_size": 64,
-    "num_train_steps": 10_000,
-    "num_warmup_steps": 600,
-    "save_checkpoints_steps": 1_000,
+    "train_batch_size": 16,
+    "num_train_steps": 30_000,
+    "num_warmup_steps": 1_000,
+    "save_checkpoints_steps": 1_500,
+    "iterations_per_loop": 250,
 }
 
 PRETRAINING = {"tiny": SMALL_MACHINE, "small": SMALL_MACHINE}
