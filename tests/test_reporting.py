@@ -54,10 +54,16 @@ def test_console_lines_are_aligned_and_plain_where_there_is_no_terminal(tmp_path
     lines = [line for line in printed.splitlines() if line.startswith("train")]
     assert len({len(line) for line in lines}) == 1
     assert re.fullmatch(
-        r"train  step    10  loss  7\.2500  word_accuracy  12\.5%  grad  1\.5000  lr 1\.76e-03"
-        r"  examples/s     40\.0  tokens/s  5,120\.0",
+        r"train  step    10  loss    7\.25  word  12\.5%  grad     1\.5  lr 1\.76e-03"
+        r"       40 examples/s    5,120 tokens/s",
         lines[0],
     )
+
+
+def test_a_tasks_loss_and_accuracy_share_a_column_and_no_skipped_step_is_no_news():
+    metrics = {"order_loss": 0.6931, "order_accuracy": 0.5, "skipped_steps": 0}
+    assert reporting.console_columns(metrics) == "order 0.6931  50.0%"
+    assert "skipped_steps       3" in reporting.console_columns({**metrics, "skipped_steps": 3})
 
 
 def test_tensorboard_gets_both_splits(tmp_path):

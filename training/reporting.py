@@ -8,22 +8,35 @@ import sys
 import tensorflow as tf
 from tqdm import tqdm
 
-# Short names and number formats of the console; any other metric is printed as it is called.
-SHORT = {"learning_rate": "lr", "gradient_norm": "grad"}
+SHORT = {"learning_rate": "lr", "gradient_norm": "grad"}  # On the console alone.
 
 
-def formatted(name, value):
-    """Returns one column of the console line, of a constant width for each name."""
-    label = SHORT.get(name, name)
-    if name.endswith("accuracy"):
-        return f"{label} {100 * value:5.1f}%"
-    if name.endswith("_per_second"):
-        return f"{label.replace('_per_second', '/s')} {value:8,.1f}"
-    if name == "learning_rate":
-        return f"{label} {value:.2e}"
-    if name.startswith("skipped"):
-        return f"{label} {value:.0f}"
-    return f"{label} {value:7.4f}"
+def console_columns(metrics):
+    """Lays out one line for the eye: a task's loss and accuracy share a column.
+
+    Each column has a constant width. `skipped_steps` is told only if there are any.
+
+    Args:
+        metrics: dict of float.
+
+    Returns:
+        str.
+    """
+    columns = []
+    for name, value in metrics.items():
+        task, _, kind = name.rpartition("_")
+        accuracy = metrics.get(f"{task}_accuracy")
+        if kind == "loss" and accuracy is not None:
+            columns.append(f"{task} {value:.4f} {accuracy:6.1%}")
+        elif kind == "accuracy" and f"{task}_loss" not in metrics:
+            columns.append(f"{task} {value:6.1%}")
+        elif name.endswith("_per_second"):
+            columns.append(f"{value:7,.0f} {name.removesuffix('_per_second')}/s")
+        elif name == "learning_rate":
+            columns.append(f"{SHORT[name]} {value:.2e}")
+        elif kind != "accuracy" and (name != "skipped_steps" or value):
+            columns.append(f"{SHORT.get(name, name)} {value:7.4g}")
+    return "  ".join(columns)
 
 
 def append_row(path, row):
@@ -116,8 +129,7 @@ class Reporter:
 
     def _report(self, split, step, metrics):
         width = len(f"{self.num_train_steps:,}")
-        columns = "  ".join(formatted(name, value) for name, value in metrics.items())
-        self.message(f"{split:<5}  step {step:>{width},}  {columns}")
+        self.message(f"{split:<5}  step {step:>{width},}  {console_columns(metrics)}")
         append_row(self.path, {"step": step, "split": split, **metrics})
         with self.writers[split].as_default():
             for name, value in metrics.items():
