@@ -100,7 +100,7 @@ def parse(argv):
     try:
         return flags.FLAGS(argv)
     except flags.Error as error:
-        fail(f"{str(error).rstrip('.')}. `--help` lists the flags.")
+        fail(f"{str(error).rstrip(' .?')}. `--help` lists the flags.")
 
 
 def show_help(arguments):

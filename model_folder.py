@@ -11,7 +11,7 @@ import platform
 
 import tensorflow as tf
 
-from data import tokenization
+from data import files, tokenization
 from modeling.config import AlbertConfig
 
 CONFIG, TOKENIZER, SETTINGS = "albert_config.json", "tokenizer", "settings.json"
@@ -39,8 +39,17 @@ def read_config(path):
     return AlbertConfig.from_json_file(found) if found else None
 
 
+def has_weights(folder):
+    """Says whether a folder holds weights that a run has written or will go on from."""
+    patterns = ("*.index", "*/step-*/*.index")
+    return any(tf.io.gfile.glob(os.path.join(folder, pattern)) for pattern in patterns)
+
+
 def seal(folder, *, config, tokenizer, settings):
     """Writes what a model needs beside its weights; a folder of another model is refused.
+
+    Where there are no weights yet, config and tokenizer are replaced: a run that failed
+    before its first checkpoint binds the next one to nothing.
 
     Args:
         folder: path.
@@ -49,8 +58,23 @@ def seal(folder, *, config, tokenizer, settings):
         settings: dict of JSON values, every setting of the run.
 
     Raises:
-        ValueError: the folder holds another config or tokenizer.
+        ValueError: the folder holds weights of another config or tokenizer, or cannot be
+            written.
     """
+    if has_weights(folder):
+        check_config(folder, config)
+        if tokenizer:
+            check_tokenizer(folder, tokenizer.fingerprint)
+    files.check_folder(folder)
+    config.to_json_file(os.path.join(folder, CONFIG))
+    if tokenizer:
+        tokenizer.save(os.path.join(folder, TOKENIZER))
+    with tf.io.gfile.GFile(os.path.join(folder, SETTINGS), "w") as file:
+        file.write(json.dumps({**settings, "versions": versions()}, indent=2) + "\n")
+
+
+def check_config(folder, config):
+    """Refuses a folder that holds another config, naming the first field that differs."""
     held = read_config(folder)
     for field in dataclasses.fields(config) if held else []:
         ours, theirs = getattr(config, field.name), getattr(held, field.name)
@@ -59,25 +83,21 @@ def seal(folder, *, config, tokenizer, settings):
                 f"A run goes on with the config it began with. Received: {field.name}={ours}, but "
                 f"{theirs} in {os.path.join(folder, CONFIG)}. Use another `output_dir`."
             )
-    tf.io.gfile.makedirs(folder)
-    if not held:
-        config.to_json_file(os.path.join(folder, CONFIG))
-    if tokenizer:
-        seal_tokenizer(os.path.join(folder, TOKENIZER), tokenizer)
-    with tf.io.gfile.GFile(os.path.join(folder, SETTINGS), "w") as file:
-        file.write(json.dumps({**settings, "versions": versions()}, indent=2) + "\n")
 
 
-def seal_tokenizer(folder, tokenizer):
-    """Writes the tokenizer, or refuses a folder that holds another one."""
-    if not tf.io.gfile.exists(folder):
-        tokenizer.save(folder)
-        return
-    held = tokenization.load(folder)
-    if held.fingerprint != tokenizer.fingerprint:
+def check_tokenizer(path, fingerprint):
+    """Refuses weights that belong to another tokenizer than the records.
+
+    Args:
+        path: folder or checkpoint of the weights, or None; all is well without a tokenizer.
+        fingerprint: of the records' tokenizer.
+    """
+    held = find(path, TOKENIZER)
+    if held and tokenization.load(held).fingerprint != fingerprint:
         raise ValueError(
-            f"A run goes on with the tokenizer it began with. Received: {tokenizer.fingerprint}, "
-            f"but {held.fingerprint} in {folder}. Use another `output_dir`."
+            "The records must be made with the tokenizer of the weights. Received: records of "
+            f"{fingerprint[:12]}..., but {tokenization.load(held).fingerprint[:12]}... in {held}. "
+            "Create the data with that tokenizer, or use other weights."
         )
 
 

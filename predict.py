@@ -40,28 +40,40 @@ def load(folder):
     return model, tokenization.load(parts[model_folder.TOKENIZER])
 
 
-def fill_mask(model, tokenizer, text, top_k):
+def masked_ids(model, tokenizer, text):
+    """Turns a text into ids, list[int], with [CLS] before it and [SEP] behind.
+
+    Raises:
+        ValueError: there is no mask, or the text is too long for the model.
+    """
+    ids = [tokenizer.cls_id, *tokenizer.encode(text, allow_markers=True), tokenizer.sep_id]
+    if tokenizer.mask_id not in ids:
+        raise ValueError(f"A text must hold at least one [MASK]. Received: {text!r}.")
+    most = model.settings["config"]["max_position_embeddings"]
+    if len(ids) > most:
+        raise ValueError(
+            f"A text must have at most {most} pieces, [CLS] and [SEP] among them. Received: "
+            f"{len(ids)} pieces in {text[:60]!r}..."
+        )
+    return ids
+
+
+def fill_mask(model, tokenizer, ids, top_k):
     """Ranks the pieces for each mask of one text.
 
     Args:
         model: PretrainingModel.
         tokenizer: a Tokenizer.
-        text: str with at least one "[MASK]".
+        ids: list[int] of `masked_ids`.
         top_k: int, pieces for each mask.
 
     Returns:
         For each mask, a list of top_k (piece, probability), the likeliest first.
-
-    Raises:
-        ValueError: there is no mask, or the text is too long for the model.
     """
     import numpy as np
     import tensorflow as tf
 
-    ids = [tokenizer.cls_id, *tokenizer.encode(text, allow_markers=True), tokenizer.sep_id]
     positions = [index for index, piece in enumerate(ids) if piece == tokenizer.mask_id]
-    if not positions:
-        raise ValueError(f"A text must hold at least one [MASK]. Received: {text!r}.")
     batch = {
         "input_ids": tf.constant([ids]),
         "input_mask": tf.ones([1, len(ids)], tf.int32),
@@ -89,11 +101,13 @@ def main(words):
     if not MODEL_FOLDER.value:
         raise ValueError("`model_folder` must name a training run's folder. Received: nothing.")
     texts = words[1:] or [line.strip() for line in sys.stdin if line.strip()]
+    if not texts:
+        raise ValueError("A text must be given, as a word or on standard input. Received: none.")
     command_line.prepare_tensorflow()
     model, tokenizer = load(MODEL_FOLDER.value)
-    for text in texts:
+    for text, ids in [(text, masked_ids(model, tokenizer, text)) for text in texts]:
         print(text)
-        for ranked in fill_mask(model, tokenizer, text, TOP_K.value):
+        for ranked in fill_mask(model, tokenizer, ids, TOP_K.value):
             print("   ", "  ".join(f"{shown(piece)} {100 * p:.1f}%" for piece, p in ranked))
 
 

@@ -32,9 +32,11 @@ DO_TRAIN = flags.DEFINE_bool("do_train", True, "Whether to train.")
 DO_EVAL = flags.DEFINE_bool(
     "do_eval", False, "Whether to evaluate; in training, at each checkpoint."
 )
-MAX_SEQ_LENGTH = flags.DEFINE_integer("max_seq_length", None, "T. Not given: the records'.")
+MAX_SEQ_LENGTH = flags.DEFINE_integer(
+    "max_seq_length", None, "T. Not given: the records'.", lower_bound=1
+)
 MAX_PREDICTIONS_PER_SEQ = flags.DEFINE_integer(
-    "max_predictions_per_seq", None, "P. Not given: the records'."
+    "max_predictions_per_seq", None, "P. Not given: the records'.", lower_bound=1
 )
 command_line.define_flags(TrainConfig)
 
@@ -129,11 +131,8 @@ def find_records():
     first = [*train, *evaluation][0]
     (described,) = metadata.read([first])
     stored = record_checks.stored_settings(first, described)
-    lengths = {
-        "max_seq_length": MAX_SEQ_LENGTH.value or stored["max_seq_length"],
-        "max_predictions_per_seq": MAX_PREDICTIONS_PER_SEQ.value
-        or stored["max_predictions_per_seq"],
-    }
+    asked = (MAX_SEQ_LENGTH, MAX_PREDICTIONS_PER_SEQ)
+    lengths = {flag.name: flag.value or stored[flag.name] for flag in asked}
     agreed = ("sentence_objective", "tokenizer_sha256")
     record_checks.check(
         [*train, *evaluation], **lengths, **{name: stored.get(name) for name in agreed}
@@ -142,7 +141,12 @@ def find_records():
 
 
 def check_config(config, lengths, described):
-    """Refuses a config that the records do not fit; says so where it is larger than need be."""
+    """Refuses a config or weights that the records do not fit; notes a needlessly large table."""
+    import model_folder
+
+    if described:
+        weights = INIT_CHECKPOINT.value or (None if DO_TRAIN.value else OUTPUT_DIR.value)
+        model_folder.check_tokenizer(weights, described.tokenizer_sha256)
     if lengths["max_seq_length"] > config.max_position_embeddings:
         raise ValueError(
             "`max_position_embeddings` must reach as far as the records. Received: "
@@ -178,22 +182,17 @@ def load_weights(model, source, required_prefix):
     )
 
 
-def print_metrics(metrics):
-    print("  ".join(f"{name} {value:.4f}" for name, value in metrics.items()))
-
-
 def seal_folder(config, settings, lengths, records):
     """Writes config, tokenizer and settings into the output folder."""
     import model_folder
     from data import tokenization
 
     kept = model_folder.find(records[0], model_folder.TOKENIZER)
-    chosen = command_line.program_flags()
     model_folder.seal(
         OUTPUT_DIR.value,
         config=config,
         tokenizer=tokenization.load(kept) if kept else None,
-        settings={**chosen, **dataclasses.asdict(settings), **lengths},
+        settings={**command_line.program_flags(), **dataclasses.asdict(settings), **lengths},
     )
 
 
@@ -241,7 +240,8 @@ def main():
     sizes = {"train_batch_size": DO_TRAIN.value, "eval_batch_size": DO_EVAL.value}
     for name in (name for name, is_used in sizes.items() if is_used):
         distribution.check_divisible(getattr(settings, name), strategy, name)
-    seal_folder(config, settings, lengths, train_files or eval_files)
+    if DO_TRAIN.value:
+        seal_folder(config, settings, lengths, train_files)
 
     with strategy.scope():
         model = models.PretrainingModel(config, seed=settings.seed)
@@ -288,10 +288,11 @@ def main():
             )
         else:
             load_weights(model, INIT_CHECKPOINT.value or OUTPUT_DIR.value, required_prefix="")
-            print_metrics(evaluate())
+            print("  ".join(f"{name} {value:.4f}" for name, value in evaluate().items()))
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
-        files = [*train_files, *eval_files]
-        raise ValueError(record_verification.describe_data_error(files, error)) from error
+        files = train_files + eval_files
+        problem = record_verification.describe_data_error(files, error, config.vocab_size)
+        raise ValueError(problem) from error
 
 
 if __name__ == "__main__":

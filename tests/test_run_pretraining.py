@@ -219,10 +219,8 @@ def two_cpus():
         yield lambda program, settings: pool.apply(programs.call, (program,), settings)
 
 
-@pytest.mark.parametrize("optimizer", ["lamb", "adamw"])
-def test_one_device_and_two_give_the_same_losses_and_weights(small, two_cpus, optimizer, tmp_path):
-    settings = {**small, "optimizer": optimizer, "num_train_steps": 5}
-    settings["learning_rate"] = 1e-3  # At tenfold the rate AdamW blows rounding up tenfold.
+def test_one_device_and_two_give_the_same_losses_and_weights(small, two_cpus, tmp_path):
+    settings = {**small, "num_train_steps": 5, "learning_rate": 1e-3}
     settings |= {"do_eval": True, "eval_batch_size": 4}
     one = programs.call("run_pretraining", **settings, strategy="one_device")
     both = {**settings, "strategy": "mirrored", "output_dir": tmp_path / "two"}

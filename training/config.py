@@ -72,7 +72,8 @@ class TrainConfig:
             "iterations_per_loop max_skipped_steps clip_norm poly_power epsilon"
         )
         not_negative = (
-            "num_warmup_steps start_warmup_step weight_decay keep_checkpoint_max max_eval_steps"
+            "num_warmup_steps start_warmup_step weight_decay keep_checkpoint_max max_eval_steps "
+            "seed"
         )
         for name in positive.split():
             if not getattr(self, name) > 0:
