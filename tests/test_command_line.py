@@ -29,7 +29,7 @@ def place(tmp_path_factory):
     for part in ("good", "corrupt", "twenty"):
         (folder / part).mkdir()
     made_records.write_shards(folder / "good", 32, with_metadata=True)
-    made_records.write_shards(folder / "twenty", 32, with_metadata=True, max_predictions_per_seq=20)
+    made_records.write_shards(folder / "twenty", 32, max_predictions_per_seq=20)
     (corrupt,) = made_records.write_shards(folder / "corrupt", 32, with_metadata=True)
     made_records.flip_byte(corrupt, offset=5000)
     plain = records.serialize(made_records.random_examples(32))  # Without metadata.
