@@ -37,8 +37,10 @@ def create_strategy(name, tpu_name=""):
         return distribute_utils.get_distribution_strategy("one_device", num_gpus=min(num_gpus, 1))
     if name == "mirrored" and num_gpus == 0:
         # The library mirrors over one CPU at most; this is how two replicas are tried without GPUs.
+        # Not by TensorFlow's collectives: those of two strategies in one process mix up.
         cpus = [device.name for device in tf.config.list_logical_devices("CPU")]
-        return tf.distribute.MirroredStrategy(cpus)
+        reduction = tf.distribute.ReductionToOneDevice()
+        return tf.distribute.MirroredStrategy(cpus, cross_device_ops=reduction)
     if name == "mirrored":
         return distribute_utils.get_distribution_strategy("mirrored", num_gpus=num_gpus)
     raise ValueError(
