@@ -17,7 +17,7 @@ SHELL := /bin/bash
 .PHONY: demo test lint FORCE
 
 RUN := .venv/bin/python
-INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
+INSTALL := $(RUN) -m pip install -qq --disable-pip-version-check
 DEMO := demo/$(if $(CORPUS),$(basename $(basename $(notdir $(CORPUS)))),sample)
 TEXT := $(or $(CORPUS),$(DEMO)/corpus.txt)
 START := $(shell date +%s)
