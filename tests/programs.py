@@ -63,7 +63,7 @@ def start(program, *words, **settings):
         **settings: its flags.
 
     Returns:
-        subprocess.Popen; stdout and stderr are pipes of text.
+        subprocess.Popen; stdin, stdout and stderr are pipes of text.
     """
     environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     module = ["-m", program] if "." in program else [f"{program}.py"]
@@ -71,17 +71,17 @@ def start(program, *words, **settings):
         [sys.executable, *module, *words, *flag_words(settings)],
         cwd=REPOSITORY,
         env={**environment, "CUDA_VISIBLE_DEVICES": "-1"},
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def run(program, *words, **settings):
-    """Runs a program to its end in a process of its own; arguments as of `start`."""
+def run(program, *words, text="", **settings):
+    """Runs a program to its end in a process of its own; `text` is its standard input."""
     with start(program, *words, **settings) as process:
-        stdout, stderr = process.communicate()
+        stdout, stderr = process.communicate(text)
     return Result(process.returncode, stdout, stderr)
 
 

@@ -4,6 +4,7 @@ import collections
 import itertools
 import json
 import random
+import re
 import shutil
 import signal
 import time
@@ -103,6 +104,18 @@ def test_an_unbroken_run_reports_each_step_once_and_keeps_weights_slots_and_coun
     assert reader.get_tensor("examples_seen") == NUM_STEPS * 8
     names = set(reader.get_variable_to_shape_map())
     assert {f"bert/pooler/dense/kernel{slot}" for slot in ("", "/adam_m", "/adam_v")} <= names
+
+
+def test_the_console_of_a_run_holds_its_own_lines_and_nothing_else(unbroken):
+    _, result = unbroken
+    assert result.stderr == ""
+    lines = result.stdout.splitlines()
+    expected = ["train_batch_size: ", "eval_batch_size: ", "model: ", "training: ", "held out: "]
+    for line, beginning in zip(lines, [*expected, "lamb: "], strict=False):
+        assert line.startswith(beginning)
+    reports = lines[len(expected) + 1 :]
+    assert len(reports) == NUM_STEPS + NUM_STEPS // SAVED_EACH
+    assert all(re.match("(train|eval )  step +[0-9]+  loss  ", line) for line in reports)
 
 
 def test_a_run_killed_at_a_random_moment_ends_with_the_bits_of_an_unbroken_one(
