@@ -27,6 +27,7 @@ import tqdm
 import command_line
 from data import corpus, corpus_parts, creation_report, record_making, tokenization
 from data.creation_settings import CreationSettings
+from data.files import is_remote
 from data.pretraining_examples import ExampleSettings
 from data.tokenized_documents import LONGEST_MEAN_WORD, mean_unspaced_run
 
@@ -113,8 +114,6 @@ def create(settings, example_settings, tokenizer, paths):
         ValueError: there is no example for a file, or what the text's checks raise.
         OSError: a file cannot be read or written.
     """
-    from data import record_sets
-
     lines = sample_lines(paths)
     check_unknown_rate(lines, tokenizer, settings.max_unknown_rate)
     unspaced_words = choose_unspaced_words(lines, settings.unspaced_words)
@@ -123,30 +122,39 @@ def create(settings, example_settings, tokenizer, paths):
     )
     num_bytes = sum(map(corpus.num_text_bytes, paths))
     num_training_bytes = None
-    sets = [
-        record_sets.RecordSet("training", settings.output_files(), example_settings.dupe_factor)
-    ]
     if settings.heldout_file:
         num_training_bytes = round(num_bytes * (1 - settings.heldout_fraction))
-        sets.append(record_sets.RecordSet("held-out", settings.heldout_files(), 1))
-
     counts = corpus.CorpusCounts()
     work = tasks(paths, counts, example_settings.dupe_factor, num_training_bytes)
     num_rounds = len(record_making.passes_over(example_settings.dupe_factor))
     with contextlib.ExitStack() as stack:
+        results = stack.enter_context(record_making.results(recipe, work, settings.num_workers))
+        sets = open_record_sets(settings, example_settings.dupe_factor)
         for record_set in sets:
             stack.enter_context(record_set)
         bar = tqdm.tqdm(
             total=num_bytes * num_rounds, unit="B", unit_scale=True, disable=None, leave=False
         )
         stack.enter_context(bar)
-        for result in record_making.results(recipe, work, settings.num_workers):
+        for result in results:
             sets[result.task.part.is_heldout].write(result)
             counts.add(result.corpus_counts)
             bar.update(sum(len(block.data) for block in result.task.part.blocks))
         for record_set in sets:
             record_set.check(counts)
     return counts, sets
+
+
+def open_record_sets(settings, dupe_factor):
+    """Returns the record_sets.RecordSet for training and, where asked for, that held out."""
+    output_files, heldout_files = settings.output_files(), settings.heldout_files()
+    command_line.prepare_tensorflow()
+    from data import record_sets
+
+    sets = [record_sets.RecordSet("training", output_files, dupe_factor)]
+    if heldout_files:
+        sets.append(record_sets.RecordSet("held-out", heldout_files, 1))
+    return sets
 
 
 def verify(settings):
@@ -177,9 +185,11 @@ def run(settings, example_settings):
         return verify(settings)
     if settings.random_next_sentence:
         example_settings = dataclasses.replace(example_settings, sentence_objective="nsp")
+    if is_remote(settings.input_file):
+        command_line.prepare_tensorflow()
     paths = corpus.expand_patterns(settings.input_file)
+    settings.output_files()  # Raises what it raises before any work.
     tokenizer = tokenization.load(settings.tokenizer_path(), lower=settings.do_lower_case)
-    command_line.prepare_tensorflow()
 
     start = time.perf_counter()
     counts, sets = create(settings, example_settings, tokenizer, paths)

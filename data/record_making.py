@@ -2,9 +2,11 @@
 
 import collections
 import concurrent.futures
+import contextlib
 import dataclasses
 import itertools
 import multiprocessing
+import signal
 
 from data import pretraining_examples, records, tokenized_documents
 from data.corpus import CorpusCounts, documents_of
@@ -107,17 +109,20 @@ _recipe = None  # Of a worker process: sent once, when it starts.
 def _start_worker(recipe):
     global _recipe
     _recipe = recipe
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent alone answers to Ctrl-C.
 
 
 def _work(task):
     return make_records(_recipe, task)
 
 
+@contextlib.contextmanager
 def results(recipe, tasks, num_workers):
-    """Yields the results of tasks in the order of the tasks.
+    """Begins to work on tasks, and gives their results in the order of the tasks.
 
-    A bounded number of tasks is under way, so memory does not grow with the text. The
-    workers are started anew (`spawn`) and import no TensorFlow.
+    A context manager: on entering, the workers start (by `spawn`; they import no TensorFlow)
+    and begin, so that whoever imports TensorFlow meanwhile loses no time. A bounded
+    number of tasks is under way, so memory does not grow with the text.
 
     Args:
         recipe: Recipe.
@@ -125,32 +130,34 @@ def results(recipe, tasks, num_workers):
         num_workers: int; with 1, or for a single task, all is done in this process.
 
     Yields:
-        Result.
-
-    Raises:
-        ValueError: as `make_records`.
-        OSError: a worker process was killed.
+        An iterator of Result. It raises ValueError as `make_records` does, and OSError when
+        a worker process was killed.
     """
     tasks = iter(tasks)
     first = list(itertools.islice(tasks, 2))
     tasks = itertools.chain(first, tasks)
     if num_workers == 1 or len(first) < 2:
-        yield from (make_records(recipe, task) for task in tasks)
+        yield (make_records(recipe, task) for task in tasks)
         return
     executor = concurrent.futures.ProcessPoolExecutor(
         num_workers, multiprocessing.get_context("spawn"), _start_worker, (recipe,)
     )
     try:
-        under_way = collections.deque()
-        for task in tasks:
-            under_way.append(executor.submit(_work, task))
-            if len(under_way) > TASKS_AHEAD * num_workers:
-                yield under_way.popleft().result()
+        ahead = itertools.islice(tasks, TASKS_AHEAD * num_workers)
+        under_way = collections.deque(executor.submit(_work, task) for task in ahead)
+        yield in_order(executor, under_way, tasks)
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def in_order(executor, under_way, tasks):
+    """Yields the results of futures, and submits a task for each one that is done."""
+    try:
         while under_way:
-            yield under_way.popleft().result()
+            result = under_way.popleft().result()
+            under_way.extend(executor.submit(_work, task) for task in itertools.islice(tasks, 1))
+            yield result
     except concurrent.futures.process.BrokenProcessPool as error:
         raise OSError(
             "a worker process was killed, perhaps for want of memory. Set a smaller --num_workers."
         ) from error
-    finally:
-        executor.shutdown(wait=True, cancel_futures=True)
