@@ -169,21 +169,10 @@ class TrainStep:
         seed = dropout_seed(
             self.config.seed, self.state.step.read_value(), replica.replica_id_in_sync_group
         )
-        variables = self.state.named_variables
         with tf.GradientTape() as tape:
             pairs = self.forward(batch, seed)
         totals = replica.all_reduce(tf.distribute.ReduceOp.SUM, pairs)
-        # The loss is the sum of total/count; so each local sum weighs 1/count of the whole batch.
-        gradients = tape.gradient(
-            [pairs[name][0] for name in self.objectives],
-            variables,
-            output_gradients=[
-                tf.math.reciprocal_no_nan(totals[name][1]) for name in self.objectives
-            ],
-        )
-        # Dense before the sum: the norm must be that of summed rows (original: of loose ones).
-        gradients = {n: tf.convert_to_tensor(g) for n, g in gradients.items() if g is not None}
-        gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+        gradients = self._gradients(tape, pairs, totals)
         norm = tf.linalg.global_norm(list(gradients.values()))
         losses = [totals[name][0] for name in self.objectives]
         finite = tf.reduce_all(tf.math.is_finite(tf.stack([norm, *losses])))
@@ -197,6 +186,19 @@ class TrainStep:
         )
         totals = {**totals, "gradient_norm": (norm, tf.ones([]))}
         return tf.nest.map_structure(lambda t: tf.where(finite, t, 0.0), totals), finite
+
+    def _gradients(self, tape, pairs, totals):
+        """Returns the loss's gradients over all replicas: dict of name to dense float[...].
+
+        The loss is the sum of total/count over the objectives, so each replica's sums are
+        differentiated with weight 1/count of the whole batch, and then added up.
+        """
+        weights = [tf.math.reciprocal_no_nan(totals[name][1]) for name in self.objectives]
+        sums = [pairs[name][0] for name in self.objectives]
+        gradients = tape.gradient(sums, self.state.named_variables, output_gradients=weights)
+        # Dense before the sum: the norm must be that of summed rows (original: of loose ones).
+        dense = {n: tf.convert_to_tensor(g) for n, g in gradients.items() if g is not None}
+        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, dense)
 
 
 class EvaluationStep:
