@@ -95,7 +95,7 @@ def check_tokenizer(path, fingerprint):
     held = find(path, TOKENIZER)
     if held and tokenization.load(held).fingerprint != fingerprint:
         raise ValueError(
-            "The records must be made with the tokenizer of the weights. Received: records of "
+            "The records must be made with the tokenizer that is kept. Received: records of "
             f"{fingerprint[:12]}..., but {tokenization.load(held).fingerprint[:12]}... in {held}. "
             "Create the data with that tokenizer, or use other weights."
         )

@@ -8,6 +8,7 @@ writes is in --output_dir, which any other program takes as --init_checkpoint.
 """
 
 import dataclasses
+import os
 
 from absl import flags
 
@@ -182,12 +183,14 @@ def load_weights(model, source, required_prefix):
     )
 
 
-def seal_folder(config, settings, lengths, records):
-    """Writes config, tokenizer and settings into the output folder."""
+def seal_folder(config, settings, lengths, records, described):
+    """Writes config, settings and the records' tokenizer into the output folder."""
     import model_folder
     from data import tokenization
 
     kept = model_folder.find(records[0], model_folder.TOKENIZER)
+    if kept and described:
+        model_folder.check_tokenizer(os.path.dirname(kept), described.tokenizer_sha256)
     model_folder.seal(
         OUTPUT_DIR.value,
         config=config,
@@ -197,11 +200,7 @@ def seal_folder(config, settings, lengths, records):
 
 
 def describe_run(config, settings, model, files):
-    """Prints what is about to run, in a few lines.
-
-    Args:
-        files: dict of what they are for -> record files.
-    """
+    """Prints what is about to run; `files` is a dict of use -> record files."""
     from data import record_checks
 
     num_parameters = sum(v.shape.num_elements() for v in model.named_variables().values())
@@ -241,7 +240,7 @@ def main():
     for name in (name for name, is_used in sizes.items() if is_used):
         distribution.check_divisible(getattr(settings, name), strategy, name)
     if DO_TRAIN.value:
-        seal_folder(config, settings, lengths, train_files)
+        seal_folder(config, settings, lengths, train_files, described)
 
     with strategy.scope():
         model = models.PretrainingModel(config, seed=settings.seed)

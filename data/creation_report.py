@@ -114,7 +114,7 @@ def summary(corpus_counts, sets, seconds):
             f"{counts.num_sentences:,} sentences, {counts.num_pieces:,} pieces; "
             f"skipped {counts.num_skipped_documents:,} documents of one sentence; "
             f"{counts.num_examples:,} examples, {counts.num_masked:,} masked pieces, "
-            f"{len(record_set.shards)} files"
+            f"{len(record_set.shards)} file(s)"
         )
     lines.append(
         f"{megabytes:.1f} MB, {corpus_counts.num_bad_bytes:,} bad bytes; {seconds:.1f} s, "

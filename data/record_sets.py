@@ -3,11 +3,13 @@
 import contextlib
 import dataclasses
 import importlib.metadata
+import os
 
 from data import creation_report, metadata
 from data.pretraining_examples import ExampleCounts
 from data.records import ShardWriter
 
+TOKENIZER_FOLDER = "tokenizer"  # Beside the records, so that training can keep it.
 VERSIONED = ("tensorflow", "sentencepiece", "numpy")  # What made the data.
 
 
@@ -64,7 +66,7 @@ class RecordSet:
             )
 
     def write_metadata(self, flags, settings, tokenizer, corpus_counts):
-        """Writes the `metadata.json` beside the files.
+        """Writes `metadata.json` and the tokenizer's folder, `tokenizer/`, beside the files.
 
         Args:
             flags: dict of every setting of the run.
@@ -72,6 +74,8 @@ class RecordSet:
             tokenizer: the Tokenizer.
             corpus_counts: CorpusCounts of the whole text.
         """
+        for folder in {os.path.dirname(shard["file"]) for shard in self.shards}:
+            tokenizer.save(os.path.join(folder, TOKENIZER_FOLDER))
         metadata.write(
             metadata.Metadata(
                 settings=flags,

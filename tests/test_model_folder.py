@@ -75,7 +75,7 @@ def test_a_folder_with_weights_refuses_another_config_by_field_and_both_values(t
 def test_a_folder_with_weights_refuses_another_tokenizer(tokenizer, tmp_path):
     seal(tmp_path, tokenizer)
     pretend_weights(tmp_path)
-    with pytest.raises(ValueError, match="tokenizer of the weights") as refused:
+    with pytest.raises(ValueError, match="tokenizer that is kept") as refused:
         seal(tmp_path, other(tokenizer))
     for one in (tokenizer, other(tokenizer)):
         assert one.fingerprint[:12] in str(refused.value)
