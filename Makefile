@@ -26,16 +26,16 @@ START := $(shell date +%s)
 VOCAB_SIZE := 8000
 MAX_SEQ_LENGTH := 64
 DUPE_FACTOR := 5
-NUM_TRAIN_STEPS := 1500
+NUM_TRAIN_STEPS := 4000
 
 demo: $(DEMO)/metadata.json $(DEMO)/masked.txt
 	@echo "== Pretraining (interrupted, the same command goes on where it was)"
 	@$(RUN) run_pretraining.py --model=tiny --do_eval \
-	  --input_file=$(DEMO)/train.tfrecord \
+	  --input_file='$(DEMO)/train*.tfrecord' \
 	  --eval_input_file=$(DEMO)/heldout.tfrecord \
 	  --output_dir=$(DEMO)/model \
-	  --num_train_steps=$(NUM_TRAIN_STEPS) --num_warmup_steps=100 \
-	  --save_checkpoints_steps=500
+	  --num_train_steps=$(NUM_TRAIN_STEPS) --num_warmup_steps=200 \
+	  --save_checkpoints_steps=1000
 	@echo "== Filling masks"
 	@$(RUN) predict.py fill-mask --model_folder=$(DEMO)/model < $(DEMO)/masked.txt
 	@echo "== Done in $$(($$(date +%s) - $(START))) s. The model is in $(DEMO)/model"
@@ -47,7 +47,8 @@ $(DEMO)/metadata.json: $(DEMO)/tokenizer/settings.json
 	  --tokenizer=$(DEMO)/tokenizer \
 	  --output_file=$(DEMO)/train.tfrecord \
 	  --heldout_file=$(DEMO)/heldout.tfrecord --heldout_fraction=0.05 \
-	  --max_seq_length=$(MAX_SEQ_LENGTH) --dupe_factor=$(DUPE_FACTOR)
+	  --max_seq_length=$(MAX_SEQ_LENGTH) \
+	  --dupe_factor=$(DUPE_FACTOR) --num_shards=$(DUPE_FACTOR)
 
 $(DEMO)/tokenizer/settings.json: $(TEXT) $(DEMO)/source .venv/.installed
 	@echo "== Vocabulary"

@@ -19,7 +19,8 @@ class CreationSettings:
     num_shards: int = setting(
         1,
         "Files to write for one --output_file: x.tfrecord gives x-00000-of-00008.tfrecord and so "
-        "on. With dupe_factor files or more each pass over the text has files of its own.",
+        "on. With dupe_factor files or more each pass over the text has files of its own. "
+        "Training mixes the text best where a file holds some 20,000 examples or fewer.",
     )
     heldout_file: str = setting(
         "", "TFRecord files for the text held out; it is passed over once. Empty: none is."
