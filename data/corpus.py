@@ -22,14 +22,6 @@ UTF8_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 UP_TO_LAST_BLANK_LINE = re.compile(rb".*\n[ \t\r\f\v]*\n", re.DOTALL)
 
-LAYOUT = """\
-The first sentence of a document.
-Its second sentence.
-Its last sentence.
-
-The next document starts after a blank line.
-One sentence a line."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Document:
