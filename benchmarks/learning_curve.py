@@ -18,6 +18,7 @@ PIECES_PER_EXAMPLE = flags.DEFINE_float(
 BASELINES = flags.DEFINE_list(
     "baselines", [], "name:percent pairs drawn as lines, masked-LM ones named mlm-..., order-..."
 )
+LINES = ("--", ":", "-.")
 
 
 def read_curve(folder, pieces_per_example):
@@ -73,17 +74,19 @@ def draw(curve, baselines, path):
 
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
     panels = (
-        ("masked_lm_accuracy", "masked-LM accuracy", "mlm-"),
-        ("sentence_order_accuracy", "sentence-order accuracy", "order-"),
+        ("masked_lm_accuracy", "masked-LM accuracy", "mlm-", (0, 40)),
+        ("sentence_order_accuracy", "sentence-order accuracy", "order-", (40, 70)),
     )
-    for axis, (name, title, prefix) in zip(axes, panels, strict=True):
+    for axis, (name, title, prefix, least_range) in zip(axes, panels, strict=True):
         axis.plot(
             [row["pieces"] for row in curve], [100 * row[name] for row in curve], marker=".",
             label="held out",
         )  # fmt: skip
-        for style, (label, value) in zip("--:-.", baselines.get(prefix, []), strict=False):
+        for style, (label, value) in zip(LINES, baselines.get(prefix, []), strict=False):
             axis.axhline(value, linestyle=style, color="gray", label=label)
         axis.set(xlabel="pieces seen, millions", ylabel="%", title=title)
+        bottom, top = axis.get_ylim()  # Noise should not fill the picture.
+        axis.set_ylim(min(bottom, least_range[0]), max(top, least_range[1]))
         axis.grid(alpha=0.3)
         axis.legend()
     figure.savefig(path, dpi=110)
