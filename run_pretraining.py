@@ -166,7 +166,7 @@ def check_config(config, lengths, described):
 
 
 def load_weights(model, source, required_prefix):
-    """Loads weights alone, if there is a source; the step and the optimizer begin anew.
+    """Loads weights alone, if there is a source, and prints what was matched.
 
     Args:
         model: PretrainingModel.
@@ -178,9 +178,10 @@ def load_weights(model, source, required_prefix):
     from modeling import checkpoint_names
     from training import initialization
 
-    initialization.initialize(
+    report = initialization.initialize(
         model.named_variables(), source, required_prefix, rename=checkpoint_names.canonical
     )
+    print(report)
 
 
 def seal_folder(config, settings, lengths, records, described):

@@ -55,8 +55,7 @@ def ranked(line):
 def test_each_mask_of_each_text_gets_its_pieces_the_likeliest_first(trained):
     texts = [SENTENCE, "then [MASK] old sailor opens [MASK] fox behind the dark baker ."]
     result = programs.call("predict", "fill-mask", *texts, model_folder=trained, top_k=3)
-    report, *lines = programs.succeed(result).stdout.splitlines()
-    assert "matched" in report and "missing 0" in report
+    lines = programs.succeed(result).stdout.splitlines()
     assert [line for line in lines if not line.startswith("  ")] == texts
     answers = [ranked(line) for line in lines if line.startswith("  ")]
     assert [lines.index(text) for text in texts] == [0, 2] and len(answers) == 3

@@ -21,7 +21,7 @@ COUNTERS = frozenset(
 
 
 def initialize(named_variables, path, required_prefix="", rename=None):
-    """Assigns weights from a checkpoint and prints what was matched, ignored, missing, unused.
+    """Assigns weights from a checkpoint and says what was matched, ignored, missing, unused.
 
     Args:
         named_variables: dict of name to tf.Variable.
@@ -33,7 +33,7 @@ def initialize(named_variables, path, required_prefix="", rename=None):
             strips "module/".
 
     Returns:
-        The printed line.
+        str: a line for the user.
 
     Raises:
         FileNotFoundError: there is no checkpoint at `path`.
@@ -61,7 +61,6 @@ def initialize(named_variables, path, required_prefix="", rename=None):
     check_shapes({name: (named_variables[name].shape, shapes[sources[name]]) for name in matched})
     for name in matched:
         named_variables[name].assign(reader.get_tensor(sources[name]))
-    print(line)
     return line
 
 
