@@ -81,8 +81,7 @@ def test_lines_of_standard_input_are_texts_and_the_console_holds_the_answers_alo
         "predict", "fill-mask", text=f"{SENTENCE}\n\n{SENTENCE}\n", model_folder=trained
     )
     assert programs.succeed(result).stderr == ""
-    report, *lines = result.stdout.splitlines()
-    assert report.startswith(str(trained / "checkpoints"))
+    lines = result.stdout.splitlines()
     assert lines[:2] == lines[2:] and lines[0] == SENTENCE
     assert len(ranked(lines[1])) == 5
 
