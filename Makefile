@@ -34,7 +34,7 @@ demo: $(DEMO)/metadata.json $(DEMO)/masked.txt
 	  --input_file='$(DEMO)/train*.tfrecord' \
 	  --eval_input_file=$(DEMO)/heldout.tfrecord \
 	  --output_dir=$(DEMO)/model \
-	  --num_train_steps=$(NUM_TRAIN_STEPS) --num_warmup_steps=200 \
+	  --num_train_steps=$(NUM_TRAIN_STEPS) --num_warmup_steps=500 \
 	  --save_checkpoints_steps=1000
 	@echo "== Filling masks"
 	@$(RUN) predict.py fill-mask --model_folder=$(DEMO)/model < $(DEMO)/masked.txt
