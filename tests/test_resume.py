@@ -116,6 +116,8 @@ def test_the_console_of_a_run_holds_its_own_lines_and_nothing_else(unbroken):
     reports = lines[len(expected) + 1 :]
     assert len(reports) == NUM_STEPS + NUM_STEPS // SAVED_EACH
     assert all(re.match("(train|eval )  step +[0-9]+  loss  ", line) for line in reports)
+    training = [line for line in reports if line.startswith("train")]
+    assert all(rate in line for line in training for rate in ("examples/s", "tokens/s"))
 
 
 def test_a_run_killed_at_a_random_moment_ends_with_the_bits_of_an_unbroken_one(
