@@ -14,7 +14,7 @@ PAPER = {
 
 # Sizes that a machine without accelerator trains: docs/pretraining.md has what tiny reaches.
 # A beta_2 of 0.98 (as RoBERTa's, Table 9): without bias correction 0.999 leaves the mean square
-# too small for a thousand steps; a run with 200 steps of warm-up never left "always the comma".
+# too small for a thousand steps; with 200 steps of warm-up a run never left "always the comma".
 SMALL_MACHINE = {
     "optimizer": "adamw",
     "learning_rate": 1e-3,
