@@ -156,48 +156,69 @@ def take(ngrams, budgets, uniforms):
     """
     row, num_rows = ngrams.row, len(budgets)
     keys = uniforms[row, 1 + running_count(row, num_rows)]
-    order = np.argsort(row + keys)
-    num_ngrams = np.maximum(1, np.bincount(row, minlength=num_rows))
+    longest = ngrams.num_words.max(initial=1)
+    order = np.argsort((longest - ngrams.num_words) * num_rows + row + keys)
+    ends = np.cumsum(np.bincount(longest - ngrams.num_words, minlength=longest))
+    candidates = [
+        (row[some], ngrams.num_pieces[some]) for some in np.split(order, ends[:-1])
+    ]  # From the longest down, by example, in random order.
+
     share = budgets / np.maximum(1, np.bincount(row, ngrams.num_pieces, num_rows))
-    trial, _ = take_shares(ngrams, order, budgets, uniforms[:, 0], share)
-    share += CORRECTION * (np.bincount(row, trial, num_rows) / num_ngrams - share)
-    taken, room = take_shares(ngrams, order, budgets, uniforms[:, 0], share)
-    taken = np.repeat(taken, ngrams.num_words)  # bool[W]
-    word_row = np.repeat(row, ngrams.num_words)
-    rest = np.flatnonzero(~taken & (room[word_row] > 0))
-    places = word_row[rest] + np.repeat(keys, ngrams.num_words)[rest]
-    rest = rest[np.argsort(places, kind="stable")]  # The words of an n-gram share its key.
-    taken[rest] = fill(ngrams.word_pieces[rest], word_row[rest], room, room.copy())
-    return taken
+    trial, _ = take_shares(candidates, budgets, uniforms[:, 0], share)
+    num_taken = np.bincount(row[order], trial, num_rows)
+    num_ngrams = np.maximum(1, np.bincount(row, minlength=num_rows))
+    share += CORRECTION * (num_taken / num_ngrams - share)
+    in_order, room = take_shares(candidates, budgets, uniforms[:, 0], share)
+    taken = np.zeros(len(row), bool)
+    taken[order] = in_order
+    return fill_with_words(ngrams, np.repeat(taken, ngrams.num_words), room, keys)
 
 
-def take_shares(ngrams, order, budgets, uniforms, share):
+def take_shares(candidates, budgets, uniforms, share):
     """Takes a share of the n-grams of each length, from the longest down, and single words.
 
     An n-gram that does not fit gives way to another of the same length.
 
     Args:
-        ngrams: Ngrams.
-        order: int64[G], the n-grams in the order to try them; examples stay together.
+        candidates: for each length (row int64[k], pieces int64[k]) of the n-grams, in the
+            order to try them; the last are single words.
         budgets: int64[n], pieces.
-        uniforms: float64[n] in [0, 1), of which the ways to round the numbers of n-grams, all
-            lengths together, depend.
+        uniforms: float64[n] in [0, 1): which of the ways to round the numbers of n-grams,
+            all lengths together.
         share: float64[n], of n-grams; single words are taken while they fit.
 
     Returns:
-        (bool[G], int64[n]): the n-grams taken, what is left of the budgets.
+        (bool[G], int64[n]): of all candidates those taken, what is left of the budgets.
     """
-    room, carry = budgets.copy(), uniforms
-    taken = np.zeros(len(order), bool)
-    for length in range(ngrams.num_words.max(initial=1), 0, -1):
-        some = order[ngrams.num_words[order] == length]
-        quota = np.bincount(ngrams.row[some], minlength=len(budgets))
-        if length > 1:
-            wanted = carry + share * quota
-            quota = wanted.astype(np.int64)
-            carry = wanted - quota
-        taken[some] = fill(ngrams.num_pieces[some], ngrams.row[some], room, quota)
-    return taken, room
+    room, carry, taken = budgets.copy(), uniforms, []
+    for row, num_pieces in candidates[:-1]:
+        wanted = carry + share * np.bincount(row, minlength=len(budgets))
+        quota = wanted.astype(np.int64)
+        carry = wanted - quota
+        taken.append(fill(num_pieces, row, room, quota))
+    row, num_pieces = candidates[-1]
+    taken.append(fill(num_pieces, row, room, budgets))
+    return np.concatenate(taken), room
+
+
+def fill_with_words(ngrams, taken, room, keys):
+    """Takes words of the n-grams left over where the budget is not used up yet.
+
+    Args:
+        ngrams: Ngrams.
+        taken: bool[W], the words taken so far.
+        room: int64[n], pieces left of each example's budget.
+        keys: float64[G] in [0, 1), the random order of the n-grams.
+
+    Returns:
+        bool[W].
+    """
+    row = np.repeat(ngrams.row, ngrams.num_words)  # int64[W]
+    rest = np.flatnonzero(~taken & (room[row] > 0))
+    places = row[rest] + np.repeat(keys, ngrams.num_words)[rest]
+    rest = rest[np.argsort(places, kind="stable")]  # The words of an n-gram share its key.
+    taken[rest] = fill(ngrams.word_pieces[rest], row[rest], room, room.copy())
+    return taken
 
 
 def fill(num_pieces, row, room, quota):
@@ -215,9 +236,15 @@ def fill(num_pieces, row, room, quota):
     taken &= running_count(row, len(room)) < quota[row]
     room -= np.bincount(row, num_pieces * taken, len(room)).astype(np.int64)
     quota = quota - np.bincount(row, taken, len(room)).astype(np.int64)
-    while len(fitting := np.flatnonzero(~taken & (num_pieces <= room[row]) & (quota[row] > 0))):
+
+    def still_fit(some):
+        return some[~taken[some] & (num_pieces[some] <= room[row[some]]) & (quota[row[some]] > 0)]
+
+    fitting = still_fit(np.arange(len(row)))
+    while len(fitting):
         chosen = fitting[np.diff(row[fitting], prepend=-1) > 0]  # The first of each example.
         taken[chosen] = True
         room[row[chosen]] -= num_pieces[chosen]
         quota[row[chosen]] -= 1
+        fitting = still_fit(fitting)
     return taken

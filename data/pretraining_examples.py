@@ -9,7 +9,7 @@ import numpy as np
 
 from data import masking, packing, sentence_pairs
 
-EXAMPLES_AT_ONCE = 512  # Enough to make NumPy's overhead small, few enough for the cache.
+EXAMPLES_AT_ONCE = 256  # Enough to make NumPy's overhead small; few keep memory small.
 
 
 def setting(default, help, choices=None):
