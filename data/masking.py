@@ -97,7 +97,7 @@ def replace(ids, place, unit, policy, uniforms):
     Args:
         ids: int32[n, T].
         place: int64[k], rising, into the flattened ids.
-        unit: int64[k]; places with the same number share one draw of 80/10/10.
+        unit: int64[k], rising; places with the same number share one draw of 80/10/10.
         policy: MaskPolicy.
         uniforms: float64[n, 2 P] in [0, 1): which of the three, and which random piece.
 
@@ -106,8 +106,8 @@ def replace(ids, place, unit, policy, uniforms):
     """
     row, column = np.divmod(place, ids.shape[1])
     slot = ngrams.running_count(row, len(ids))
-    _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
-    draws = uniforms[row, slot][first][unit]
+    is_first = np.diff(unit, prepend=-1) > 0  # Of its unit.
+    draws = uniforms[row, slot][is_first][np.cumsum(is_first) - 1]
     choice = uniforms[row, policy.max_predictions + slot] * len(policy.ordinary_ids)
     labels = ids[row, column]
     others = np.where(draws < RANDOM, labels, policy.ordinary_ids[choice.astype(np.int64)])
