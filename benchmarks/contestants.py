@@ -9,6 +9,7 @@ Shapes: B batch, T tokens, P masked positions, V vocabulary.
 
 import collections.abc
 import dataclasses
+import warnings
 
 import numpy as np
 
@@ -185,6 +186,8 @@ def model_garden(work):
     from official.nlp import optimization
     from official.nlp.modeling import layers, models, networks
 
+    # The pretrainer hands its encoder the heads' input, too, and the encoder says so.
+    warnings.filterwarnings("ignore", message="Input dict contained keys")
     c = work.config
     encoder = networks.AlbertEncoder(
         vocab_size=c.vocab_size,
