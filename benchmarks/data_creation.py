@@ -29,6 +29,7 @@ import command_line
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 SAMPLING_SECONDS = 0.05
+SHORTEST_SECONDS = 0.5  # Net time from which a rate is given; imports vary by as much.
 NUM_TINY_LINES = 40  # Of the text whose run is all imports.
 COLUMNS = "contestant,MB,dupe,workers,wall s,net s,MB/s,seq/s,net CPU s,seq/CPU s,peak MB"
 
@@ -190,7 +191,12 @@ def planned_runs(source, folder):
 def net(results, import_results, name):
     """Returns the median over rounds of a time, less the shortest of a run of imports."""
     shortest = min(result[name] for result in import_results)
-    return max(statistics.median(result[name] for result in results) - shortest, 1e-3)
+    return statistics.median(result[name] for result in results) - shortest
+
+
+def rate(amount, seconds, digits):
+    """Returns what is done in a second, or "-" where imports vary more than that takes."""
+    return f"{amount / seconds:,.{digits}f}" if seconds > SHORTEST_SECONDS else "-"
 
 
 def row(run, results, import_results):
@@ -205,10 +211,10 @@ def row(run, results, import_results):
         str(run.num_workers),
         f"{statistics.median(result['seconds'] for result in results):.1f}",
         f"{seconds:.1f}",
-        f"{run.megabytes / seconds:.2f}",
-        f"{num_examples / seconds:,.0f}",
+        rate(run.megabytes, seconds, 2),
+        rate(num_examples, seconds, 0),
         f"{processor_seconds:.1f}",
-        f"{num_examples / processor_seconds:,.0f}",
+        rate(num_examples, processor_seconds, 0),
         f"{max(result['peak_megabytes'] for result in results):,.0f}",
     )
 
