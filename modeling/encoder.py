@@ -115,9 +115,7 @@ class Encoder(keras.layers.Layer):
             request `hidden_states`, a list of float[B, T, H]: the projected embeddings,
             then one for each block in the order they run.
         """
-        seed = dropout_seed if training else None
-        if training and seed is None:
-            seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
+        seed = layers.step_seed(training, dropout_seed)
         embedded = self.embeddings(batch["input_ids"], batch["segment_ids"], seed=seed)
         batch_size, length, width = layers.shape_of(embedded)
         hidden = tf.reshape(embedded, [-1, width])  # float[R, E]

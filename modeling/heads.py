@@ -1,4 +1,4 @@
-"""The two heads of pretraining.
+"""The two heads of pretraining; `SentenceHead` serves other tasks, too.
 
 Shapes: B batch, T tokens, P masked positions, E embedding, H hidden, V vocabulary, C classes.
 """
@@ -52,7 +52,7 @@ class MaskedLMHead(keras.layers.Layer):
 
 
 class SentenceHead(keras.layers.Layer):
-    """Classifies a pair of segments by its pooled output; kernel [C, H], as the original's."""
+    """Classifies rows, such as pooled outputs; kernel [C, H], as the original's."""
 
     def __init__(self, config, initializers, num_classes=2):
         super().__init__()

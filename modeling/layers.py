@@ -113,6 +113,22 @@ def lookup(table, ids):
     return rows(tf.convert_to_tensor(table))
 
 
+def step_seed(training, seed=None):
+    """Returns the seed of a step's dropout.
+
+    Args:
+        training: whether dropout applies.
+        seed: int32[2], other for each step and replica. None draws one from TensorFlow's
+            global generator.
+
+    Returns:
+        int32[2], or None: no dropout.
+    """
+    if training and seed is None:
+        return tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
+    return seed if training else None
+
+
 def dropout(x, rate, seed, site):
     """Sets each element to 0 with probability `rate` and scales up the rest.
 

@@ -13,8 +13,27 @@ from modeling.encoder import Encoder
 from modeling.heads import MaskedLMHead, SentenceHead
 
 
+class EncoderModel(keras.Model):
+    """What all models share: how Keras saves them and makes them again.
+
+    Attributes:
+        settings: dict, the arguments of the constructor, with the config as a dict.
+    """
+
+    # `fit` compiles with XLA where a model allows it; on a CPU that is slower and takes long.
+    supports_jit = False
+
+    def get_config(self):
+        return {**super().get_config(), **self.settings}
+
+    @classmethod
+    def from_config(cls, config):
+        settings = dict(config)
+        return cls(AlbertConfig.from_dict(settings.pop("config")), **settings)
+
+
 @keras.saving.register_keras_serializable(package="albert")
-class PretrainingModel(keras.Model):
+class PretrainingModel(EncoderModel):
     """ALBERT with its masked-LM and sentence-order heads.
 
     All variables exist when the constructor returns, and nothing restored into them is lost.
@@ -28,9 +47,6 @@ class PretrainingModel(keras.Model):
         model = PretrainingModel(config.size("base", vocab_size=30_000))
         outputs = model(batch, training=True, dropout_seed=[0, step])
     """
-
-    # `fit` compiles with XLA where a model allows it; on a CPU that is slower and takes long.
-    supports_jit = False
 
     def __init__(self, config, seed=0, unroll=False, **kwargs):
         super().__init__(**kwargs)
@@ -73,11 +89,3 @@ class PretrainingModel(keras.Model):
         """
         heads = {"cls/predictions": self.masked_lm, "cls/seq_relationship": self.sentence_order}
         return self.encoder.named_variables() | layers.named_variables(heads)
-
-    def get_config(self):
-        return {**super().get_config(), **self.settings}
-
-    @classmethod
-    def from_config(cls, config):
-        settings = dict(config)
-        return cls(AlbertConfig.from_dict(settings.pop("config")), **settings)
