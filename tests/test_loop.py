@@ -173,6 +173,23 @@ def test_each_checkpoint_is_evaluated_and_the_best_is_kept_beside_the_newest(tmp
     assert [path.name for path in (tmp_path / "best").iterdir()] == ["step-8"]
 
 
+def test_training_stops_early_and_stays_stopped_when_no_evaluation_is_better(tmp_path):
+    def run_with(*values):
+        scores = iter(values)
+        return run(
+            tmp_path,
+            toy.examples(800),
+            evaluate=lambda _: {"word_accuracy": next(scores)},
+            num_train_steps=100,
+            early_stopping_patience=2,
+        )[1]
+
+    reported = run_with(0.5, 0.9, 0.7, 0.9)
+    assert [row["step"] for row in reported if row["split"] == "eval"] == [4, 8, 12, 16]
+    assert [path.name for path in (tmp_path / "best").iterdir()] == ["step-8"]
+    assert run_with() == reported
+
+
 def test_a_finished_run_started_again_does_nothing(tmp_path):
     finished, reported = run(tmp_path, toy.examples())
     again, reported_again = run(tmp_path, toy.examples())

@@ -163,7 +163,12 @@ class Checkpoints:
 
 
 class BestCheckpoint:
-    """Keeps, in `<output_dir>/best`, the checkpoint with the best value of one metric."""
+    """Keeps, in `<output_dir>/best`, the checkpoint with the best value of one metric.
+
+    Attributes:
+        step: int, the step it was saved at; 0 where there is none.
+        value: float, the metric's value there; None where there is none.
+    """
 
     def __init__(self, folder, variables, metric):
         """Reads which value is to be beaten, if there is one from before.
@@ -178,7 +183,7 @@ class BestCheckpoint:
         self.metric = metric
         found = self.checkpoints.latest()
         note = checkpoint_files.read_complete(found[1])["note"] if found else {}
-        self.value = note.get(metric)
+        self.step, self.value = found[0] if found else 0, note.get(metric)
 
     def offer(self, step, metrics):
         """Saves the variables if `metrics` beats the best so far.
@@ -201,5 +206,5 @@ class BestCheckpoint:
         for abandoned in newer:  # Of steps that are being done again after a fall-back.
             tf.io.gfile.rmtree(self.checkpoints.path(abandoned))
         self.checkpoints.save(step, {self.metric: value})
-        self.value = value
+        self.step, self.value = step, value
         return True

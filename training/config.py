@@ -44,6 +44,9 @@ class TrainConfig:
         "Evaluation metric that picks the best checkpoint: the highest, or the lowest if its name "
         "ends in `loss`.",
     )
+    early_stopping_patience: int = setting(
+        0, "Evaluations in a row without a better one after which training stops; 0: never."
+    )
     iterations_per_loop: int = setting(
         100, "Steps run on the device between two lines of the log (the original: 1000)."
     )
@@ -73,7 +76,7 @@ class TrainConfig:
         )
         not_negative = (
             "num_warmup_steps start_warmup_step weight_decay keep_checkpoint_max max_eval_steps "
-            "seed"
+            "early_stopping_patience seed"
         )
         for name in positive.split():
             if not getattr(self, name) > 0:

@@ -6,6 +6,8 @@ import numpy as np
 
 from training import distribution, step
 
+UNREACHED = -1e30  # A score beyond the end of a batch: nothing is there to be chosen.
+
 
 class Diverged(ValueError):
     """The loss or its gradient stayed non-finite; one line for the user, not a traceback."""
@@ -48,7 +50,7 @@ def train(train_step, dataset, *, checkpoints, reporter, evaluate=None, best=Non
     state, config = train_step.state, train_step.config
     writes = distribution.is_chief(train_step.strategy)
     done = int(state.step.numpy())
-    if done >= config.num_train_steps:
+    if done >= config.num_train_steps or stops_early(done, best, config):
         return
     iterator = iter(distribution.distribute(dataset, train_step.strategy))
     while done < config.num_train_steps:
@@ -70,6 +72,19 @@ def train(train_step, dataset, *, checkpoints, reporter, evaluate=None, best=Non
         # Weights from which the last step came out non-finite are not known to be good.
         if writes and (ends or not state.skipped_in_a_row.numpy()):
             checkpoints.save(done)
+        if stops_early(done, best, config):
+            reporter.message(
+                f"stopped early at step {done:,}: {config.early_stopping_patience} evaluation(s) "
+                f"without a better {best.metric} than {best.value:.4f}, of step {best.step:,}"
+            )
+            return
+
+
+def stops_early(done, best, config):
+    """Says whether `early_stopping_patience` evaluations have passed since the best one."""
+    if not (config.early_stopping_patience and best and best.step):
+        return False
+    return done - best.step >= config.early_stopping_patience * config.save_checkpoints_steps
 
 
 def stop_if_diverged(state, config, checkpoints):
@@ -110,3 +125,54 @@ def evaluate(evaluation_step, dataset, max_steps=0):
     if not totals:
         raise ValueError("Evaluation must have at least one batch. Received: an empty dataset.")
     return step.means(totals, evaluation_step.objectives)
+
+
+def predict(prediction_step, dataset):
+    """Takes each example of a dataset once and returns what the model gives for it, in order.
+
+    Args:
+        prediction_step: `step.PredictionStep`.
+        dataset: tf.data.Dataset of global batches, finite, whose `example_index` numbers
+            the examples from 0; -1 marks rows that fill up.
+
+    Returns:
+        dict of name to array, [n, ...]: row i is the example with index i. Where batches differ
+        in length, the shorter rows end in UNREACHED.
+
+    Raises:
+        ValueError: the dataset is empty, or does not hold each example once.
+    """
+    strategy, parts, indices = prediction_step.strategy, {}, []
+    for batch in distribution.distribute(dataset, strategy):
+        outputs, index = prediction_step.run(batch)
+        indices.append(strategy.gather(index, axis=0).numpy())
+        for name, output in outputs.items():
+            parts.setdefault(name, []).append(strategy.gather(output, axis=0).numpy())
+    if not indices:
+        raise ValueError("Prediction must have at least one batch. Received: an empty dataset.")
+    index = np.concatenate(indices)
+    order = np.argsort(index, kind="stable")[np.sum(index < 0) :]
+    if not np.array_equal(index[order], np.arange(len(order))):
+        raise ValueError("Prediction must have each example once. Received: gaps or doubles.")
+    return {name: as_long(arrays)[order] for name, arrays in parts.items()}
+
+
+def as_long(arrays):
+    """Joins arrays, [B, ...], of different lengths; the shorter ones end in UNREACHED."""
+    longest = np.max([array.shape for array in arrays], axis=0)[1:]
+    return np.concatenate(
+        [
+            np.pad(
+                array,
+                [
+                    (0, 0),
+                    *(
+                        (0, most - size)
+                        for most, size in zip(longest, array.shape[1:], strict=True)
+                    ),
+                ],
+                constant_values=UNREACHED if array.dtype.kind == "f" else 0,
+            )
+            for array in arrays
+        ]
+    )

@@ -100,7 +100,10 @@ class TrainStep:
             raise ValueError("`learning_rate` must be a number. Received: None.")
         self.forward, self.objectives = forward, tuple(objectives)
         self.state, self.config, self.strategy = state, config, strategy
-        self._one_step = tf.function(self._distributed_step)
+        # Batches of several lengths: one graph for all of them, but on a TPU, where every shape
+        # must be known.
+        is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+        self._one_step = tf.function(self._distributed_step, reduce_retracing=not is_tpu)
         self._many_steps = tf.function(self._loop)
 
     def learning_rate(self, step):
@@ -115,7 +118,10 @@ class TrainStep:
         )
 
     def run(self, iterator, num_steps):
-        """Takes `num_steps` steps on the device; fewer if `max_skipped_steps` in a row are skipped.
+        """Takes `num_steps` steps; fewer if `max_skipped_steps` in a row are skipped.
+
+        They run on the device without a look back, if all batches have one shape; otherwise
+        the host starts each.
 
         Args:
             iterator: iterator over the strategy's distributed dataset.
@@ -126,7 +132,11 @@ class TrainStep:
             clipping), each over the steps that were applied, NaN if none was;
             `learning_rate` of the last step.
         """
-        totals = self._many_steps(iterator, tf.constant(num_steps, tf.int64))
+        specs = tf.nest.flatten(iterator.element_spec, expand_composites=True)
+        if all(spec.shape.is_fully_defined() for spec in specs):
+            totals = self._many_steps(iterator, tf.constant(num_steps, tf.int64))
+        else:
+            totals = self._host_loop(iterator, num_steps)
         result = means(totals, self.objectives)
         if not totals["gradient_norm"][1]:
             result = dict.fromkeys(result, float("nan"))
@@ -141,6 +151,15 @@ class TrainStep:
         while num_steps > 0 and self.state.skipped_in_a_row < most:
             totals = tf.nest.map_structure(tf.add, totals, self._one_step(next(iterator)))
             num_steps -= 1
+        return totals
+
+    def _host_loop(self, iterator, num_steps):
+        totals = None
+        for _ in range(num_steps):
+            if int(self.state.skipped_in_a_row.numpy()) >= self.config.max_skipped_steps:
+                break
+            step = self._one_step(next(iterator))
+            totals = step if totals is None else tf.nest.map_structure(tf.add, totals, step)
         return totals
 
     def _distributed_step(self, batch):
@@ -212,3 +231,22 @@ class EvaluationStep:
     def _distributed_step(self, batch):
         pairs = self.strategy.run(self.forward, args=(batch, None))
         return self.strategy.reduce(tf.distribute.ReduceOp.SUM, pairs, axis=None)
+
+
+class PredictionStep:
+    """Runs the forward pass on every replica and leaves each replica's outputs as they are."""
+
+    def __init__(self, forward, strategy):
+        """Binds the parts.
+
+        Args:
+            forward: function of a batch that returns a dict of tensors, [B, ...].
+            strategy: tf.distribute.Strategy.
+        """
+        self.forward, self.strategy = forward, strategy
+        is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+        self.run = tf.function(self._distributed_step, reduce_retracing=not is_tpu)
+
+    def _distributed_step(self, batch):
+        outputs = self.strategy.run(self.forward, args=(batch,))
+        return outputs, batch["example_index"]
