@@ -12,6 +12,7 @@ from data import files
 
 # Names whose values are a number for each piece; every other name is a column.
 SEQUENCE_NAMES = ("input_ids", "segment_ids", "p_mask")
+PLAIN_FIELDS = ("offsets", "num_choices", "truncated_share")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,12 +30,14 @@ class Features:
             labels a row; for spans `start_positions`, `end_positions` and
             `is_impossible`, int32[n]. Without them the examples are unlabelled.
         num_choices: int, C.
+        truncated_share: float in [0, 1], the share of examples whose text was cut.
     """
 
     sequences: dict[str, np.ndarray]
     offsets: np.ndarray
     columns: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     num_choices: int = 1
+    truncated_share: float = 0.0
 
     def __post_init__(self):
         assert {"input_ids", "segment_ids"} <= self.sequences.keys() <= set(SEQUENCE_NAMES)
@@ -58,8 +61,9 @@ class Features:
         """Writes the features to an `.npz` file, which is either whole or not there."""
         stored = {f"sequences.{name}": values for name, values in self.sequences.items()}
         stored.update({f"columns.{name}": values for name, values in self.columns.items()})
+        stored.update({name: getattr(self, name) for name in PLAIN_FIELDS})
         content = io.BytesIO()
-        np.savez(content, offsets=self.offsets, num_choices=self.num_choices, **stored)
+        np.savez(content, **stored)
         files.write_bytes(path, content.getvalue())
 
 
@@ -71,12 +75,17 @@ def load(path):
     """
     with np.load(io.BytesIO(files.read_bytes(path)), allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
-    offsets, num_choices = arrays.pop("offsets"), int(arrays.pop("num_choices"))
+    offsets, num_choices, truncated_share = (arrays.pop(name) for name in PLAIN_FIELDS)
     kinds = {"sequences": {}, "columns": {}}
     for name, values in arrays.items():
         kind, _, name = name.partition(".")
         kinds[kind][name] = values
-    return Features(kinds["sequences"], offsets, kinds["columns"], num_choices)
+    return Features(
+        offsets=offsets,
+        num_choices=int(num_choices),
+        truncated_share=float(truncated_share),
+        **kinds,
+    )
 
 
 def pack(examples, num_choices=1):
@@ -114,6 +123,7 @@ def concatenate(parts):
         parts: list of Features, at least one.
     """
     first = parts[0]
+    num_truncated = sum(part.truncated_share * len(part) for part in parts)
     ends = np.cumsum([0, *(part.offsets[-1] for part in parts)])
     starts = [part.offsets[:-1] + end for part, end in zip(parts, ends[:-1], strict=True)]
     return Features(
@@ -121,4 +131,5 @@ def concatenate(parts):
         np.concatenate([*starts, ends[-1:]]),
         {name: np.concatenate([p.columns[name] for p in parts]) for name in first.columns},
         first.num_choices,
+        num_truncated / max(1, sum(map(len, parts))),
     )

@@ -1,3 +1,4 @@
+import dataclasses
 import io
 
 import numpy as np
@@ -23,6 +24,7 @@ def choices():
 
 def assert_equal(one, other):
     assert one.num_choices == other.num_choices
+    assert one.truncated_share == other.truncated_share
     np.testing.assert_array_equal(one.offsets, other.offsets)
     for mine, theirs in ((one.sequences, other.sequences), (one.columns, other.columns)):
         assert mine.keys() == theirs.keys()
@@ -55,20 +57,24 @@ def test_columns_are_int32_or_float32():
 
 
 def test_what_was_saved_is_loaded(tmp_path):
-    choices().save(str(tmp_path / "features.npz"))
-    assert_equal(features.load(str(tmp_path / "features.npz")), choices())
+    written = dataclasses.replace(choices(), truncated_share=0.5)
+    written.save(str(tmp_path / "features.npz"))
+    assert_equal(features.load(str(tmp_path / "features.npz")), written)
 
 
 def test_no_pickle_is_ever_loaded(tmp_path):
     content = io.BytesIO()
-    np.savez(content, offsets=np.array([0]), num_choices=np.array([object()], dtype=object))
+    np.savez(content, offsets=np.array([object()], dtype=object))
     (tmp_path / "features.npz").write_bytes(content.getvalue())
     with pytest.raises(ValueError, match="allow_pickle"):
         features.load(str(tmp_path / "features.npz"))
 
 
 def test_parts_put_together_are_the_whole():
-    together = features.concatenate([choices(), choices()])
+    together = features.concatenate(
+        [choices(), dataclasses.replace(choices(), truncated_share=0.5)]
+    )
+    assert together.truncated_share == 0.25
     assert len(together) == 4
     assert together.sequence("segment_ids", 2, 1).tolist() == [0, 1, 1, 1]
     assert together.columns["label_ids"].tolist() == [1, 0, 1, 0]
