@@ -13,13 +13,14 @@ WIDTH = 9  # Of a column, at least.
 
 
 def summarize(runs):
-    """Summarizes each metric over the runs. More is better, in all metrics.
+    """Summarizes each metric over the runs.
 
-    A score that is not a number (a correlation of a constant) counts as the worst. Of an even
-    number of runs, the median is the mean of the middle two, and its seed the lower one's.
+    More is better, but of losses and errors less. A score that is not a number (a correlation
+    of a constant) counts as the worst. Of an even number of runs, the median is the mean of the
+    middle two, and its seed that of the worse.
 
     Args:
-        runs: list of dicts, one a run: `seed`, and its value by each metric's name.
+        runs: list of dicts, one a run: `seed`, int, and `metrics`, dict of float.
 
     Returns:
         dict, metric -> dict: `median`, `mean`, `deviation` (sample standard deviation, NaN of
@@ -29,13 +30,13 @@ def summarize(runs):
         ValueError: no run, a seed twice, or runs with different metrics.
     """
     check(runs)
-    return {name: summarize_metric(runs, name) for name in metric_names(runs[0])}
+    return {name: summarize_metric(runs, name) for name in runs[0]["metrics"]}
 
 
 def summarize_metric(runs, name):
     """Summarizes one metric; the result is that of `summarize` for it."""
-    ranked = sorted(runs, key=lambda run: (worth(run[name]), -run["seed"]))
-    values = [float(run[name]) for run in ranked]
+    ranked = sorted(runs, key=lambda run: (worth(run["metrics"][name], name), -run["seed"]))
+    values = [float(run["metrics"][name]) for run in ranked]
     below, above = (len(runs) - 1) // 2, len(runs) // 2
     return {
         "median": (values[below] + values[above]) / 2,
@@ -47,13 +48,16 @@ def summarize_metric(runs, name):
     }
 
 
-def worth(value):
-    """Returns the value to rank by."""
-    return -math.inf if math.isnan(value) else value
+def is_cost(name):
+    """Says whether less is better of a metric."""
+    return name.endswith(("loss", "error"))
 
 
-def metric_names(run):
-    return [name for name in run if name != "seed"]
+def worth(value, name):
+    """Returns what to rank a metric's value by: more is better."""
+    if math.isnan(value):
+        return -math.inf
+    return -value if is_cost(name) else value
 
 
 def check(runs):
@@ -64,11 +68,11 @@ def check(runs):
     if len(set(seeds)) < len(seeds):
         raise ValueError(f"`runs` must have seeds of their own. Received: seeds {seeds}.")
     for run in runs:
-        if metric_names(run) != metric_names(runs[0]):
+        if set(run["metrics"]) != set(runs[0]["metrics"]):
             raise ValueError(
                 "`runs` must have the same metrics. Received: "
-                f"{metric_names(runs[0])} at seed {seeds[0]}, {metric_names(run)} at seed "
-                f"{run['seed']}."
+                f"{sorted(runs[0]['metrics'])} at seed {seeds[0]}, {sorted(run['metrics'])} at "
+                f"seed {run['seed']}."
             )
 
 
@@ -79,26 +83,31 @@ def table(runs):
         runs: as `summarize`'s; the first metric is the one whose median run is named.
 
     Returns:
-        str of several lines, scores in percent of their unit (a correlation of 1 is 100).
+        str of several lines. Scores are in hundredths (an accuracy of 1 is 100), losses and
+        errors as they are.
     """
     summary = summarize(runs)
-    names = list(summary)
-    widths = {name: max(WIDTH, len(name)) for name in names}
+    widths = {name: max(WIDTH, len(name)) for name in summary}
 
-    def line(head, values):
-        cells = (f"{values[name]:>{widths[name]}}" for name in names)
-        return "  ".join([f"{head:<{WIDTH}}", *cells])
+    def line(head, cells):
+        return "  ".join([f"{head:<{WIDTH}}", *(f"{cells[n]:>{widths[n]}}" for n in summary)])
 
-    def percent(value):
-        return "-" if math.isnan(value) else f"{100 * value:.2f}"
+    def formatted(values):
+        return {name: cell(values[name], name) for name in summary}
 
-    lines = [line("seed", {name: name for name in names})]
-    for run in runs:
-        lines.append(line(run["seed"], {name: percent(run[name]) for name in names}))
+    lines = [line("seed", {name: name for name in summary})]
+    lines += [line(run["seed"], formatted(run["metrics"])) for run in runs]
     for statistic in STATISTICS:
-        lines.append(line(statistic, {name: percent(summary[name][statistic]) for name in names}))
-    first = names[0]
+        values = {name: numbers[statistic] for name, numbers in summary.items()}
+        lines.append(line(statistic, formatted(values)))
+    first = next(iter(summary))
     lines.append(
         f"The run with the median {first} is that of seed {summary[first]['median_seed']}."
     )
     return "\n".join(lines)
+
+
+def cell(value, name):
+    if math.isnan(value):
+        return "-"
+    return f"{value:.4f}" if is_cost(name) else f"{100 * value:.2f}"

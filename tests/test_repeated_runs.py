@@ -10,8 +10,10 @@ def runs(*accuracies, **others):
     return [
         {
             "seed": seed,
-            "accuracy": accuracy,
-            **{name: values[seed] for name, values in others.items()},
+            "metrics": {
+                "accuracy": accuracy,
+                **{name: values[seed] for name, values in others.items()},
+            },
         }
         for seed, accuracy in enumerate(accuracies)
     ]
@@ -52,12 +54,23 @@ def test_every_metric_has_its_own_median_run():
     assert [summary[name]["median_seed"] for name in ("accuracy", "f1")] == [1, 2]
 
 
+def test_of_errors_and_losses_the_least_is_the_best():
+    summary = repeated_runs.summarize(
+        runs(0.1, 0.2, 0.3, loss=[0.6, 0.4, math.nan], mean_squared_error=[3.0, 1.0, 2.0])
+    )
+    assert [summary[name]["best_seed"] for name in summary] == [2, 1, 1]
+    assert summary["loss"]["median"] == 0.6
+
+
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
         ([], "none"),
-        ([{"seed": 1, "f1": 0.0}, {"seed": 1, "f1": 0.5}], r"seeds \[1, 1\]"),
-        ([{"seed": 1, "f1": 0.0}, {"seed": 2, "accuracy": 0.5}], "'accuracy'.* at seed 2"),
+        ([{"seed": 1, "metrics": {}}, {"seed": 1, "metrics": {}}], r"seeds \[1, 1\]"),
+        (
+            [{"seed": 1, "metrics": {"f1": 0.0}}, {"seed": 2, "metrics": {"accuracy": 0.5}}],
+            "'accuracy'.* at seed 2",
+        ),
     ],
 )
 def test_runs_that_do_not_belong_together_are_refused(bad, message):
@@ -67,16 +80,16 @@ def test_runs_that_do_not_belong_together_are_refused(bad, message):
 
 def test_the_table_shows_runs_and_summary_in_percent():
     expected = """\
-seed        accuracy  matthews_correlation
-0              50.00                 10.00
-1              75.00                     -
-2              60.00                 20.00
-median         60.00                 10.00
-mean           61.67                     -
-deviation      12.58                     -
-best           75.00                 20.00
+seed        accuracy   matthews       loss
+0              50.00      10.00     0.5000
+1              75.00          -     1.2500
+2              60.00      20.00     0.7500
+median         60.00      10.00     0.7500
+mean           61.67          -     0.8333
+deviation      12.58          -     0.3819
+best           75.00      20.00     0.5000
 The run with the median accuracy is that of seed 2."""
-    assert (
-        repeated_runs.table(runs(0.5, 0.75, 0.6, matthews_correlation=[0.1, math.nan, 0.2]))
-        == expected
+    found = repeated_runs.table(
+        runs(0.5, 0.75, 0.6, matthews=[0.1, math.nan, 0.2], loss=[0.5, 1.25, 0.75])
     )
+    assert found == expected
