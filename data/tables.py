@@ -1,7 +1,8 @@
 """Reads files of rows (TSV, CSV, JSON lines) by column; every fault names its file and line.
 
 A file of one row a line, `.tsv` or `.txt`, has tabs between columns and no quoting, as
-GLUE's have; `.csv` is quoted as RFC 4180 says; `.jsonl` or `.json` holds an object a line. Blank lines at the end of a file are no rows.
+GLUE's have; `.csv` is quoted as RFC 4180 says; `.jsonl` or `.json` holds an object a line.
+Blank lines at the end of a file are no rows.
 """
 
 import csv
