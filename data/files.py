@@ -24,6 +24,11 @@ def is_folder(path):
     return _gfile().isdir(path) if is_remote(path) else os.path.isdir(path)
 
 
+def names_in(folder):
+    """Returns the names of what a folder holds, sorted; remote folders' end in a slash."""
+    return sorted(_gfile().listdir(folder) if is_remote(folder) else os.listdir(folder))
+
+
 def read_bytes(path):
     """Returns what a file holds."""
     with _gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb") as file:

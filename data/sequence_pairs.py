@@ -7,6 +7,8 @@ import dataclasses
 
 import numpy as np
 
+SEQUENCES_AT_ONCE = 16_384  # So that the places take little memory beside what they fill.
+
 
 @dataclasses.dataclass(frozen=True)
 class Stretches:
@@ -62,12 +64,15 @@ def lay_out(first, second, is_pair, tokenizer, is_there=None):
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     input_ids = np.full(offsets[-1], tokenizer.sep_id, np.int32)
     segment_ids = np.zeros(offsets[-1], np.int32)
-    starts = offsets[:-1]
-    input_ids[starts[is_there]] = tokenizer.cls_id
-    input_ids[places(starts + 1, first.lengths)] = first.ids[places(first.starts, first.lengths)]
-    middles = starts + first.lengths + 2
-    input_ids[places(middles, second.lengths)] = second.ids[places(second.starts, second.lengths)]
-    segment_ids[places(middles, np.where(is_pair & is_there, second.lengths + 1, 0))] = 1
+    input_ids[offsets[:-1][is_there]] = tokenizer.cls_id
+    for begin in range(0, len(is_pair), SEQUENCES_AT_ONCE):
+        some = slice(begin, begin + SEQUENCES_AT_ONCE)
+        a, b, starts = first[some], second[some], offsets[:-1][some]
+        middles = starts + a.lengths + 2
+        input_ids[places(starts + 1, a.lengths)] = a.ids[places(a.starts, a.lengths)]
+        input_ids[places(middles, b.lengths)] = b.ids[places(b.starts, b.lengths)]
+        has_b = (is_pair & is_there)[some]
+        segment_ids[places(middles, np.where(has_b, b.lengths + 1, 0))] = 1
     return input_ids, segment_ids, offsets
 
 
