@@ -47,15 +47,19 @@ def random_batch(config, batch_size=4, length=12, num_predictions=3, seed=0):
     }
 
 
-def random_model(config, seed=0, **others):
-    """Returns a pretraining model whose every weight is random, and large enough to matter.
+def randomize(model, seed=0):
+    """Makes every weight of a model random, and large enough to matter; returns the model.
 
     The usual first weights are so small, with every bias 0, that much could be wrong unseen.
     """
-    model = PretrainingModel(config, **others)
     rng = np.random.default_rng(seed)
     for name, variable in sorted(model.named_variables().items()):
         scale = 0.25 if len(variable.shape) == 1 else 1.2 * variable.shape[0] ** -0.5
         centre = 1.0 if name.endswith("gamma") else 0.0
         variable.assign(centre + scale * rng.standard_normal(variable.shape))
     return model
+
+
+def random_model(config, seed=0, **others):
+    """Returns a pretraining model whose weights are those of `randomize`."""
+    return randomize(PretrainingModel(config, **others), seed)
