@@ -1,42 +1,109 @@
 """The folder that a run writes and that other programs take: one sealed unit.
 
 `albert_config.json`, `tokenizer/`, `settings.json`, `checkpoints/`, `best/`,
-`metrics.jsonl`, `tensorboard/`. Only programs import this module.
+`metrics.jsonl`, `tensorboard/`. Folders that others made are read as far as they go. Only
+programs import this module.
 """
 
 import dataclasses
 import json
 import os
 import platform
+import re
 
 import tensorflow as tf
 
+import foreign_folders
 from data import files, tokenization
+from modeling import checkpoint_names
 from modeling.config import AlbertConfig
+from training import initialization
 
 CONFIG, TOKENIZER, SETTINGS = "albert_config.json", "tokenizer", "settings.json"
-PARTS = (CONFIG, TOKENIZER)  # What a model needs beside its weights.
+# Folders inside a run's or a TF-Hub module's: the model's parts are further out.
+INNER_FOLDER = re.compile(r"best|checkpoints|step-\d+|variables")
+
+
+def places(path):
+    """Lists the folders that may hold the parts of the model that a path means, nearest first.
+
+    Args:
+        path: folder, checkpoint prefix or file; None has none.
+    """
+    if not path:
+        return []
+    path = str(path).rstrip("/")
+    folders = [path if tf.io.gfile.isdir(path) else os.path.dirname(path)]
+    while INNER_FOLDER.fullmatch(os.path.basename(folders[-1])):
+        folders.append(os.path.dirname(folders[-1]))
+    return [*folders, os.path.join(folders[-1], "assets")]
 
 
 def find(path, name):
-    """Returns where a folder, or the folder of a checkpoint, holds a part of a model.
+    """Returns where a folder, or the folder of a checkpoint, holds a part of a model of ours.
 
     Args:
-        path: folder, checkpoint prefix or file; None finds nothing.
+        path: as of `places`.
         name: CONFIG or TOKENIZER.
 
     Returns:
         A path, or None where there is none.
     """
-    folders = [path, os.path.dirname(path)] if path else []
-    candidates = [os.path.join(folder, name) for folder in folders]
+    candidates = [os.path.join(folder, name) for folder in places(path)]
     return next((found for found in candidates if tf.io.gfile.exists(found)), None)
 
 
 def read_config(path):
-    """Returns the AlbertConfig of a folder, or None where it holds none."""
-    found = find(path, CONFIG)
-    return AlbertConfig.from_json_file(found) if found else None
+    """Returns the AlbertConfig that belongs to weights, or None where they come without one.
+
+    Args:
+        path: a run's folder, Google's archive, Hugging Face's folder, or a file in one.
+
+    Raises:
+        ValueError: a config cannot be this model's; the message names the file.
+    """
+    if found := find(path, CONFIG):
+        return AlbertConfig.from_json_file(found)
+    configs = (foreign_folders.read_config(folder) for folder in places(path))
+    return next((config for config in configs if config), None)
+
+
+def read_tokenizer(path, **settings):
+    """Returns the Tokenizer that belongs to weights, or None where they come without one.
+
+    Args:
+        path: as of `read_config`.
+        **settings: `lower`, `keep_accents`, `digit_comma_split`, where the user says them.
+
+    Raises:
+        ValueError: it cannot be read, or a setting contradicts what is kept beside it.
+    """
+    if found := find(path, TOKENIZER):
+        return tokenization.load(found, **settings)
+    tokenizers = (foreign_folders.read_tokenizer(f, **settings) for f in places(path))
+    return next((tokenizer for tokenizer in tokenizers if tokenizer), None)
+
+
+def load_weights(named_variables, path, *, required_prefix="bert/", leave=()):
+    """Loads weights alone from any file this model's can come from, and says what was matched.
+
+    Args:
+        named_variables: dict of name to tf.Variable, of a model's `named_variables()`.
+        path: a run's folder, Google's archive, Hugging Face's folder, or a file in one; also
+            those of BERT, for a config with `sharing` none.
+        required_prefix: str or tuple: names that begin with it must all be there.
+        leave: prefixes of names that keep their values, such as another task's head.
+
+    Returns:
+        str: a line for the user.
+
+    Raises:
+        FileNotFoundError, ValueError: as `initialization.initialize`, or the config is not the
+            one that the weights were made with.
+    """
+    return initialization.initialize(
+        named_variables, path, required_prefix, translate=checkpoint_names.translate, leave=leave
+    )
 
 
 def has_weights(folder):

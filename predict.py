@@ -12,7 +12,9 @@ from absl import flags
 
 import command_line
 
-MODEL_FOLDER = flags.DEFINE_string("model_folder", None, "The --output_dir of a training run.")
+MODEL_FOLDER = flags.DEFINE_string(
+    "model_folder", None, "A training run's --output_dir, or Google's or Hugging Face's folder."
+)
 TOP_K = flags.DEFINE_integer("top_k", 5, "Pieces shown for each mask.", lower_bound=1)
 
 
@@ -24,20 +26,22 @@ def load(folder):
         ValueError: the weights are not those of the config.
     """
     import model_folder
-    from data import tokenization
-    from modeling import checkpoint_names, models
-    from training import initialization
+    from modeling import models
 
-    parts = {name: model_folder.find(folder, name) for name in model_folder.PARTS}
-    for name, path in parts.items():
-        if path is None:
+    parts = {
+        model_folder.CONFIG: model_folder.read_config(folder),
+        model_folder.TOKENIZER: model_folder.read_tokenizer(folder),
+    }
+    for name, part in parts.items():
+        if part is None:
             raise FileNotFoundError(
                 f"`model_folder` must hold {name}, as a training run's --output_dir does. "
                 f"Received: {folder}."
             )
-    model = models.PretrainingModel(model_folder.read_config(folder))
-    initialization.initialize(model.named_variables(), folder, rename=checkpoint_names.canonical)
-    return model, tokenization.load(parts[model_folder.TOKENIZER])
+    model = models.PretrainingModel(parts[model_folder.CONFIG])
+    needed = ("bert/", "cls/predictions/")
+    model_folder.load_weights(model.named_variables(), folder, required_prefix=needed)
+    return model, parts[model_folder.TOKENIZER]
 
 
 def masked_ids(model, tokenizer, text):
@@ -104,6 +108,7 @@ def main(words):
     if not texts:
         raise ValueError("A text must be given, as a word or on standard input. Received: none.")
     command_line.prepare_tensorflow()
+    command_line.compile_quietly()
     model, tokenizer = load(MODEL_FOLDER.value)
     for text, ids in [(text, masked_ids(model, tokenizer, text)) for text in texts]:
         print(text)

@@ -27,7 +27,7 @@ ALBERT_CONFIG_FILE = flags.DEFINE_string(
     "albert_config_file", None, "JSON file of the model's config, in place of --model."
 )
 INIT_CHECKPOINT = flags.DEFINE_string(
-    "init_checkpoint", None, "Weights to begin with: a run's folder, or a TF1 checkpoint."
+    "init_checkpoint", None, "Weights to begin with: a run's folder, Google's or Hugging Face's."
 )
 DO_TRAIN = flags.DEFINE_bool("do_train", True, "Whether to train.")
 DO_EVAL = flags.DEFINE_bool(
@@ -170,18 +170,16 @@ def load_weights(model, source, required_prefix):
 
     Args:
         model: PretrainingModel.
-        source: a run's folder, a TF1 checkpoint, or None.
+        source: a run's folder, a TF1 checkpoint, a Hugging Face folder, or None.
         required_prefix: names that begin with it must all be in the source.
     """
     if not source:
         return
-    from modeling import checkpoint_names
-    from training import initialization
+    import model_folder
 
-    report = initialization.initialize(
-        model.named_variables(), source, required_prefix, rename=checkpoint_names.canonical
+    print(
+        model_folder.load_weights(model.named_variables(), source, required_prefix=required_prefix)
     )
-    print(report)
 
 
 def seal_folder(config, settings, lengths, records, described):
@@ -237,6 +235,7 @@ def main():
     config = choose_config(described)
     check_config(config, lengths, described)
     strategy = distribution.create_strategy(settings.strategy, settings.tpu_name)
+    command_line.compile_quietly()
     sizes = {"train_batch_size": DO_TRAIN.value, "eval_batch_size": DO_EVAL.value}
     for name in (name for name, is_used in sizes.items() if is_used):
         distribution.check_divisible(getattr(settings, name), strategy, name)

@@ -1,12 +1,15 @@
-"""Names of the weights in other people's files: old layouts of Google's, and Hugging Face's.
+"""Finds the model's weights in files whose names are not, or not all, the model's own.
 
-The model itself uses the names of Google's released TF1 checkpoints
-(`PretrainingModel.named_variables`), so those need no table.
+The model uses the names of Google's released TF1 checkpoints (`named_variables`). Other
+layouts of Google's, Hugging Face's ALBERT and BERT of both kinds are translated; what can be
+told from shapes is compared before anything is loaded.
 """
 
 import re
 
 import numpy as np
+
+from modeling import bert_names, hugging_face_names
 
 # What a name tells about a file that this model cannot hold.
 FOREIGN_LAYOUTS = {
@@ -14,43 +17,24 @@ FOREIGN_LAYOUTS = {
     "architecture; Google's own Chinese models are in the layout that fits",
     r"/layer_normalization(_\d+)?/": "one whose LayerNorms are not shared, from a fork in which "
     "each layer made new ones (google-research/albert issue 241); no ALBERT can be made of it",
-    r"bert/encoder/layer_\d+/": "BERT's, with weights of its own for each layer",
 }
-
-GOOGLE_BLOCK = "bert/encoder/transformer/group_{}/inner_group_{}/"
-HUGGING_FACE_BLOCK = "albert.encoder.albert_layer_groups.{}.albert_layers.{}."
-LEAVES = {"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
-BLOCK_LAYERS = {
-    "attention_1/self/query": "attention.query",
-    "attention_1/self/key": "attention.key",
-    "attention_1/self/value": "attention.value",
-    "attention_1/output/dense": "attention.dense",
-    "LayerNorm": "attention.LayerNorm",
-    "ffn_1/intermediate/dense": "ffn",
-    "ffn_1/intermediate/output/dense": "ffn_output",
-    "LayerNorm_1": "full_layer_layer_norm",
+GROUP = re.compile(r"/group_(\d+)/")
+MAPPING = hugging_face_names.MAPPING
+POOLER = "bert/pooler/"
+FIRST_BLOCK = bert_names.BLOCK.format(0, 0, "")
+FIELDS = {  # Field of the config: the weight that shows it, and the axis.
+    "vocab_size": ("bert/embeddings/word_embeddings", 0),
+    "embedding_size": ("bert/embeddings/word_embeddings", 1),
+    "max_position_embeddings": ("bert/embeddings/position_embeddings", 0),
+    "type_vocab_size": ("bert/embeddings/token_type_embeddings", 0),
+    "hidden_size": (f"{FIRST_BLOCK}attention_1/self/query/kernel", 0),
+    "intermediate_size": (f"{FIRST_BLOCK}ffn_1/intermediate/dense/kernel", 1),
 }
-LAYERS = {
-    "bert/embeddings/LayerNorm": "albert.embeddings.LayerNorm",
-    "bert/encoder/embedding_hidden_mapping_in": "albert.encoder.embedding_hidden_mapping_in",
-    "bert/pooler/dense": "albert.pooler",
-    "cls/predictions/transform/dense": "predictions.dense",
-    "cls/predictions/transform/LayerNorm": "predictions.LayerNorm",
+COUNTS = {  # Field: the weights that there are as many of.
+    "num_hidden_groups": r"/group_\d+/inner_group_0/attention_1/self/query/kernel",
+    "num_hidden_groups (of feed-forward blocks)": r"/group_\d+/inner_group_0/LayerNorm_1/beta",
+    "inner_group_num": r"/group_0/inner_group_\d+/attention_1/self/query/kernel",
 }
-VARIABLES = {
-    "bert/embeddings/word_embeddings": "albert.embeddings.word_embeddings.weight",
-    "bert/embeddings/position_embeddings": "albert.embeddings.position_embeddings.weight",
-    "bert/embeddings/token_type_embeddings": "albert.embeddings.token_type_embeddings.weight",
-    "cls/predictions/output_bias": "predictions.bias",
-    "cls/seq_relationship/output_weights": "sop_classifier.classifier.weight",
-    "cls/seq_relationship/output_bias": "sop_classifier.classifier.bias",
-}
-# Hugging Face's file holds these twice.
-TIED = {
-    "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
-    "predictions.decoder.bias": "predictions.bias",
-}
-MAPPING = "bert/encoder/embedding_hidden_mapping_in"
 
 
 def canonical(name):
@@ -58,6 +42,7 @@ def canonical(name):
 
     Hub exports put `module/` before all names; some old files number the shared layers' scopes
     otherwise (modeling.py:389-440 of the original looks for `attention_<n>` and `ffn_<n>`).
+    BERT's layers become blocks that nothing shares.
 
     Args:
         name: a variable's name in a checkpoint.
@@ -75,89 +60,168 @@ def canonical(name):
                 f"{name}; that layout is {layout}."
             )
     name = name.removeprefix("module/")
+    layer, _, leaf = name.rpartition("/")
+    if found := bert_names.block_layer(layer):
+        return f"{found}/{leaf}"
     return re.sub(r"(?<=/)(attention|ffn)_\d+/", r"\1_1/", name)
 
 
-def hugging_face_name(name):
-    """Translates a name of the model's into that of transformers' AlbertForPreTraining.
-
-    Raises:
-        KeyError: the name is none of the pretraining model's.
-    """
-    if name in VARIABLES:
-        return VARIABLES[name]
-    layer, leaf = name.rsplit("/", 1)
-    match = re.fullmatch(GOOGLE_BLOCK.format(r"(\d+)", r"(\d+)") + "(.+)", layer)
-    if match:
-        group, inner, layer = match.groups()
-        found = HUGGING_FACE_BLOCK.format(group, inner) + BLOCK_LAYERS[layer]
-    else:
-        found = LAYERS[layer]
-    return f"{found}.{LEAVES[leaf]}"
-
-
-def to_hugging_face(arrays):
-    """Turns the model's weights into the state dict of transformers' AlbertForPreTraining.
-
-    Dense kernels are transposed. Where E = H this model has no projection and transformers'
-    always has: it gets the identity.
+def translate(weights, shapes):
+    """Finds the model's weights in a file, whichever of the known layouts it is in.
 
     Args:
-        arrays: dict of the model's name to NumPy array.
+        weights: what `training.weight_files` gives: `path`, `shapes` (dict of file's name to
+            shape) and `read` (file's name -> array).
+        shapes: dict of the model's name to shape.
 
     Returns:
-        dict of Hugging Face's name to NumPy array.
+        A dict: `sources`, model's name -> (file's name, whether to transpose); `ignored`, names
+        of buffers and of second copies; `optional`, prefixes of what such a file may lack;
+        `notes`, sentences for the user.
 
     Raises:
-        KeyError: a name is none of the pretraining model's.
+        ValueError: the file's layout or its config cannot be the model's.
     """
-    width = arrays["bert/pooler/dense/kernel"].shape[0]
-    mapping = {
-        f"{MAPPING}/kernel": np.eye(width, dtype=np.float32),
-        f"{MAPPING}/bias": np.zeros(width, np.float32),
-    }
-    state = {
-        hugging_face_name(name): array.T if name.endswith("kernel") else array
-        for name, array in {**mapping, **arrays}.items()
-    }
-    return state | {twin: state[name] for twin, name in TIED.items()}
+    sources, ignored = find_sources(weights)
+    drop_identity(sources, ignored, weights, shapes)
+    notes, optional = [], ()
+    is_hugging_face = any("." in source for source, _ in sources.values())
+    if is_hugging_face and not any(name.startswith(POOLER) for name in sources):
+        optional = (POOLER,)
+        for name in ("output_weights", "output_bias"):  # A token classifier's.
+            sources.pop(name, None)
+        if any(name.startswith(POOLER) for name in shapes):
+            notes.append("The file has no pooler, as some of Hugging Face's: it begins anew.")
+    is_bert = any(bert_names.LAYER.search(name) for name in weights.shapes)
+    check_config(weights, sources, shapes, can_fill=not is_bert)
+    notes += fill_groups(sources, shapes)
+    return {"sources": sources, "ignored": ignored, "optional": optional, "notes": notes}
 
 
-def from_hugging_face(state):
-    """Turns a state dict of transformers' AlbertForPreTraining into the model's weights.
-
-    The inverse of `to_hugging_face`; an identity projection is left out.
-
-    Args:
-        state: dict of Hugging Face's name to NumPy array.
-
-    Returns:
-        dict of the model's name to NumPy array.
+def find_sources(weights):
+    """Returns (dict of model's name to (file's name, whether to transpose), names to ignore).
 
     Raises:
-        ValueError: names that are none of AlbertForPreTraining's.
+        ValueError: two names of the file stand for one weight and are not equal.
     """
-    blocks = re.compile(re.escape(HUGGING_FACE_BLOCK).replace(r"\{\}", r"(\d+)"))
-    pairs = sorted({match.groups() for name in state if (match := blocks.match(name))})
-    names = [*VARIABLES]
-    for layer in [
-        *LAYERS,
-        *(GOOGLE_BLOCK.format(*pair) + layer for pair in pairs for layer in BLOCK_LAYERS),
-    ]:
-        leaves = ("gamma", "beta") if "LayerNorm" in layer else ("kernel", "bias")
-        names += [f"{layer}/{leaf}" for leaf in leaves]
-    sources = {name: hugging_face_name(name) for name in names}
-    unknown = sorted(set(state) - set(sources.values()) - set(TIED))
-    if unknown:
+    sources, ignored, twins = {}, [], {}
+    for name in sorted(weights.shapes):
+        if hugging_face_names.BUFFERS.search(name):
+            ignored.append(name)
+        elif target := hugging_face_names.twin(name):
+            twins[name] = target
+        else:
+            is_google = "/" in name or "." not in name
+            target, is_transposed = (
+                (canonical(name), False) if is_google else hugging_face_names.model_name(name)
+            )
+            if target in sources:
+                raise ValueError(
+                    "Each weight must have one source in the checkpoint. Received: "
+                    f"{sources[target][0]} and {name} for {target}."
+                )
+            sources[target] = name, is_transposed
+    for name, target in twins.items():
+        first, _ = sources.setdefault(target, (name, False))
+        if first == name:
+            continue
+        if not np.array_equal(weights.read(first), weights.read(name)):
+            raise ValueError(
+                "The masked-LM head must use the embedding table and one bias. Received: "
+                f"{weights.path}, where {name} is not {first}."
+            )
+        ignored.append(name)
+    return sources, ignored
+
+
+def drop_identity(sources, ignored, weights, shapes):
+    """Takes the projection out of `sources` where E = H, since this model then has none.
+
+    Raises:
+        ValueError: the projection is not the identity.
+    """
+    kernel = f"{MAPPING}/kernel"
+    if kernel in shapes or kernel not in sources:
+        return
+    name, _ = sources[kernel]
+    size, width = weights.shapes[name]
+    if size != width:
+        return
+    bias, _ = sources.get(f"{MAPPING}/bias", (None, False))
+    if not np.array_equal(weights.read(name), np.eye(width)) or (bias and weights.read(bias).any()):
         raise ValueError(
-            f"The weights must be those of transformers' AlbertForPreTraining. Received: {unknown}."
+            "Where `embedding_size` is `hidden_size` there must be no projection between them, or "
+            f"the identity. Received: {weights.path}, with another {name}."
         )
-    arrays = {
-        name: state[source].T if name.endswith("kernel") else state[source]
-        for name, source in sources.items()
-        if source in state
+    ignored += [sources.pop(n)[0] for n in (kernel, f"{MAPPING}/bias") if n in sources]
+
+
+def described_fields(shapes):
+    """Returns the fields of the config that the shapes of the model's weights tell, as a dict."""
+    fields = {f: shapes[name][axis] for f, (name, axis) in FIELDS.items() if name in shapes}
+    counts = {
+        field: sum(bool(re.search(pattern, name)) for name in shapes)
+        for field, pattern in COUNTS.items()
     }
-    kernel = arrays.get(f"{MAPPING}/kernel")
-    if kernel is not None and np.array_equal(kernel, np.eye(len(kernel))):
-        del arrays[f"{MAPPING}/kernel"], arrays[f"{MAPPING}/bias"]
-    return arrays
+    return fields | {field: count for field, count in counts.items() if count}
+
+
+def check_config(weights, sources, shapes, can_fill):
+    """Refuses weights made with another config, naming each field and both values.
+
+    Args:
+        weights: as of `translate`.
+        sources: dict of model's name to (file's name, whether to transpose).
+        shapes: dict of the model's name to shape.
+        can_fill: whether one group may serve for all of the model's.
+    """
+    in_file = {
+        name: list(weights.shapes[source])[:: -1 if is_transposed else 1]
+        for name, (source, is_transposed) in sources.items()
+    }
+    ours, theirs = described_fields(shapes), described_fields(in_file)
+    groups = [field for field in COUNTS if "groups" in field]
+    if can_fill and all(theirs.get(field) == 1 for field in groups):
+        theirs = {field: value for field, value in theirs.items() if field not in groups}
+    different = [
+        f"{field} is {theirs[field]}, and {ours[field]} in the config"
+        for field in ours
+        if field in theirs and ours[field] != theirs[field]
+    ]
+    surplus = sorted(
+        name for name in sources if name.startswith("bert/encoder/") and name not in shapes
+    )
+    if not different and surplus and any(name in sources for name in shapes):
+        different = [f"is {', '.join(surplus[:3])}, for which the model has no place"]
+    if different:
+        raise ValueError(
+            "The config must be the one that the weights were made with (for BERT's, one with "
+            f"`sharing` none). Received: {weights.path}, where {'; '.join(different)}."
+        )
+
+
+def fill_groups(sources, shapes):
+    """Lets the one group of a file serve for all groups of the model.
+
+    (modeling.py:389 of the original, get_assignment_map_from_checkpoint with num_of_group > 1.)
+    Differs from the original: there group 0's `attention_1` and `ffn_1` are taken for group 1's,
+    which then take their place, so that these of group 0 begin with random weights.
+
+    Returns:
+        A list of sentences for the user.
+    """
+    filled = {}
+    if any(group != "0" for name in sources for group in GROUP.findall(name)):
+        return []
+    for name in shapes:
+        origin = GROUP.sub("/group_0/", name)
+        if name not in sources and origin in sources:
+            sources[name] = sources[origin]
+            filled.setdefault(GROUP.search(name)[1], []).append(name)
+    if not filled:
+        return []
+    count = sum(map(len, filled.values()))
+    return [
+        f"Of those matched, {count} in group {', '.join(filled)} were filled from group 0, the "
+        "file's only one."
+    ]

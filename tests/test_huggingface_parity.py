@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from made_models import random_batch, random_model, small_config
 
-from modeling import checkpoint_names
+from modeling import hugging_face_names
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -32,7 +32,7 @@ def hugging_face_twin(config, model):
         transformers.AlbertConfig(**settings, hidden_act=activation)
     )
     arrays = {name: variable.numpy() for name, variable in model.named_variables().items()}
-    state = checkpoint_names.to_hugging_face(arrays)
+    state = hugging_face_names.to_hugging_face(arrays)
     twin.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
     return twin.eval()
 

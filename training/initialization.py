@@ -1,17 +1,13 @@
-"""Loads weights alone, by name, from any TF1 (V2-format) checkpoint: Google's or our own.
+"""Loads weights alone, by name, from any file that `weight_files` opens, and says what it did.
 
 Step counters and optimizer slots stay behind: this is how a new run starts from old
 weights. Going on with a run is `checkpoints.Checkpoints.restore`.
 """
 
-import os
-import re
+import dataclasses
 
-import tensorflow as tf
+from training import weight_files
 
-from training import checkpoint_files, checkpoints
-
-FILE_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 # Ours and the original's slots, those of TF1's Adam, and the counters that ride along.
 SLOTS = frozenset({"adam_m", "adam_v", "Adam", "Adam_1"})
 COUNTERS = frozenset(
@@ -20,48 +16,98 @@ COUNTERS = frozenset(
 )
 
 
-def initialize(named_variables, path, required_prefix="", rename=None):
-    """Assigns weights from a checkpoint and says what was matched, ignored, missing, unused.
+def initialize(named_variables, path, required_prefix="", *, translate=None, leave=()):
+    """Assigns weights from a file and says what was matched, ignored, missing, unused.
 
     Args:
         named_variables: dict of name to tf.Variable.
-        path: checkpoint prefix, one of its files (`.index`, `.data-...`, `.meta`), a folder
-            that holds one, one of our `step-<N>` folders, or a run's output folder.
-        required_prefix: names that begin with it must all be matched, such as "bert/";
-            others (a new head) may be missing. "" requires every one.
-        rename: function from a name in the file to the name in the model, such as one that
-            strips "module/".
+        path: as of `weight_files.open_weights`.
+        required_prefix: str, or tuple of them: names that begin with it must all be matched,
+            such as "bert/"; others (a new head) may be missing. "" requires every one.
+        translate: function that finds each weight in a file with names of its own. It is given
+            the Weights, without slots and counters, and a dict of the model's names to shapes.
+            It returns a dict of `sources`, model's name -> (file's name, whether to transpose),
+            `ignored`, file's names that say nothing of their own, `optional`, tuple of prefixes
+            of names that such a file may lack, and `notes`, sentences for the user. None: the
+            file's names are the model's.
+        leave: prefixes of names that keep their values whatever the file holds, such as the
+            head of another task.
 
     Returns:
         str: a line for the user.
 
     Raises:
-        FileNotFoundError: there is no checkpoint at `path`.
-        ValueError: a required name is missing, shapes differ, or two names of the file are
-            renamed to one. Nothing is assigned then.
+        FileNotFoundError: there are no weights at `path`.
+        ValueError: a required name is missing, shapes differ, or `translate` refuses the file.
+            Nothing is assigned then.
     """
-    prefix = find(path)
-    reader = tf.train.load_checkpoint(prefix)
-    shapes = reader.get_variable_to_shape_map()
-    ignored = {name for name in shapes if name.rsplit("/", 1)[-1] in SLOTS | COUNTERS}
-    sources = renamed(sorted(set(shapes) - ignored), rename or (lambda name: name))
-    matched = [name for name in named_variables if name in sources]
-    missing = [name for name in named_variables if name not in sources]
-    unused = sorted(sources[name] for name in set(sources) - set(named_variables))
-    line = (
-        f"{prefix}: matched {len(matched)} of {len(named_variables)}, "
-        f"ignored {sum(n.rsplit('/', 1)[-1] in SLOTS for n in ignored)} optimizer slots, "
-        f"missing {listed(missing)}, unused {listed(unused)}."
-    )
-    if any(name.startswith(required_prefix) for name in missing):
+    weights, slots, counters = without_slots(weight_files.open_weights(path))
+    shapes = {name: list(variable.shape) for name, variable in named_variables.items()}
+    found = (translate or by_name)(weights, shapes)
+    sources, left = found["sources"], [n for n in shapes if n.startswith(tuple(leave))]
+    matched = {n: sources[n] for n in shapes if n in sources and n not in left}
+    missing = [n for n in shapes if n not in matched and n not in left]
+    used = {sources[name][0] for name in shapes if name in sources}
+    others = [*counters, *found["ignored"]]
+    parts = {
+        "matched": f"{len(matched)} of {len(shapes)}",
+        "ignored": f"{len(slots)} optimizer slots" + (f" and {listed(others)}" if others else ""),
+        "missing": listed(missing),
+        "unused": listed(sorted(set(weights.shapes) - used - set(found["ignored"]))),
+        "left as they were": listed(left),
+    }
+    if not left:
+        del parts["left as they were"]
+    said = ", ".join(f"{what} {which}" for what, which in parts.items())
+    line = " ".join([f"{weights.path}: {said}.", *found["notes"]])
+    required = [name for name in missing if not name.startswith(tuple(found["optional"]))]
+    if any(name.startswith(required_prefix) for name in required):
         raise ValueError(
-            f"A checkpoint must hold every weight whose name begins with {required_prefix!r}. "
-            f"Received: {line}"
+            f"The weights must hold every one whose name begins with {required_prefix!r}. What "
+            f"is missing must be trained first, or come from another file. Received: {line}"
         )
-    check_shapes({name: (named_variables[name].shape, shapes[sources[name]]) for name in matched})
-    for name in matched:
-        named_variables[name].assign(reader.get_tensor(sources[name]))
+    assign(named_variables, weights, matched)
     return line
+
+
+def without_slots(weights):
+    """Returns Weights without slots and counters, the slots' names and the counters'."""
+    leaves = {name: name.rsplit("/", 1)[-1] for name in weights.shapes}
+    slots = sorted(name for name, leaf in leaves.items() if leaf in SLOTS)
+    counters = sorted(name for name, leaf in leaves.items() if leaf in COUNTERS)
+    kept = {n: s for n, s in weights.shapes.items() if leaves[n] not in SLOTS | COUNTERS}
+    return dataclasses.replace(weights, shapes=kept), slots, counters
+
+
+def by_name(weights, shapes):
+    """Finds each weight under the model's own name. Args and returns: `translate`'s."""
+    sources = {name: (name, False) for name in weights.shapes}
+    return {"sources": sources, "ignored": (), "optional": (), "notes": ()}
+
+
+def assign(named_variables, weights, sources):
+    """Puts arrays of a file into variables; none of them where a shape is wrong.
+
+    Args:
+        named_variables: dict of name to tf.Variable.
+        weights: Weights.
+        sources: dict of variable's name to (file's name, whether to transpose).
+    """
+    pairs = {}
+    for name, (source, is_transposed) in sources.items():
+        shape = list(weights.shapes[source])
+        pairs[name] = named_variables[name].shape, shape[::-1] if is_transposed else shape
+    check_shapes(pairs)
+    for name, (source, is_transposed) in sources.items():
+        array = weights.read(source)
+        if array.dtype.kind in "iub":
+            raise ValueError(
+                f"Weights must be floating-point numbers. Received: {array.dtype} for {source} in "
+                f"{weights.path}; a quantized file must be turned back first."
+            )
+        variable = named_variables[name]
+        array = array.T if is_transposed else array
+        variable.assign(array.astype(variable.dtype.as_numpy_dtype))
 
 
 def listed(names, most=8):
@@ -69,20 +115,6 @@ def listed(names, most=8):
     if not names:
         return "0"
     return f"{len(names)} ({', '.join(names[:most])}{', ...' if names[most:] else ''})"
-
-
-def renamed(names, rename):
-    """Returns a dict of the model's name to the file's; ValueError if two would be one."""
-    sources = {}
-    for name in names:
-        target = rename(name)
-        if target in sources:
-            raise ValueError(
-                "Each weight must have one source in the checkpoint. Received: "
-                f"{sources[target]} and {name} for {target}."
-            )
-        sources[target] = name
-    return sources
 
 
 def check_shapes(pairs):
@@ -97,69 +129,3 @@ def check_shapes(pairs):
             "Shapes in the checkpoint must be the model's; is this the config it was made with? "
             f"Received: {listed(different)}."
         )
-
-
-def find(path):
-    """Finds the checkpoint a user means.
-
-    Args:
-        path: see `initialize`.
-
-    Returns:
-        The checkpoint's prefix.
-
-    Raises:
-        FileNotFoundError: there is none, or the `.index` or a `.data` file is absent.
-        ValueError: a folder holds several and nothing says which.
-    """
-    path = str(path).rstrip("/")
-    if tf.io.gfile.isdir(path):
-        return find_in_folder(path)
-    prefix = FILE_ENDING.sub("", path)
-    if tf.io.gfile.exists(f"{prefix}.index"):
-        if not tf.io.gfile.glob(f"{prefix}.data-?????-of-?????"):
-            raise FileNotFoundError(
-                f"A checkpoint must have its .data files beside {prefix}.index. Received: none."
-            )
-        return prefix
-    raise FileNotFoundError(
-        "A checkpoint must be a prefix (with .index and .data files), a folder that holds one, or "
-        f"a run's output folder. Received: {path}, and there is no {prefix}.index."
-    )
-
-
-def find_in_folder(folder):
-    """Returns the prefix of the one checkpoint a folder stands for."""
-    if checkpoints.STEP_FOLDER.fullmatch(os.path.basename(folder)):
-        if problem := checkpoint_files.problem(folder):
-            raise ValueError(f"A checkpoint must be whole. Received: {problem}.")
-        return checkpoint_files.prefix(folder)
-    for run in (os.path.join(folder, "checkpoints"), os.path.join(folder, "best"), folder):
-        if found := checkpoints.Checkpoints(run, {}).latest():
-            return checkpoint_files.prefix(found[1])
-    indices = tf.io.gfile.glob(os.path.join(folder, "*.index"))
-    prefixes = sorted(FILE_ENDING.sub("", index) for index in indices)
-    if not prefixes:
-        raise FileNotFoundError(f"A folder must hold a checkpoint. Received: {folder}, with none.")
-    names = [os.path.basename(prefix) for prefix in prefixes]
-    # A state file's path may be one of its author's machine; its last part is what counts.
-    # Without one, Google's releases and the original's best are called "model.ckpt-best".
-    for name in (*named_in_state_file(folder), "model.ckpt-best"):
-        if name in names:
-            return find(prefixes[names.index(name)])
-    if len(prefixes) > 1:
-        raise ValueError(
-            f"A folder with several checkpoints needs a choice; name one. Received: {folder}, with "
-            f"{', '.join(names)}."
-        )
-    return find(prefixes[0])
-
-
-def named_in_state_file(folder):
-    """Returns [the name that the folder's `checkpoint` file gives], or []."""
-    path = os.path.join(folder, "checkpoint")
-    if not tf.io.gfile.exists(path):
-        return []
-    with tf.io.gfile.GFile(path) as stream:
-        found = re.search(r'^model_checkpoint_path: "(.*)"', stream.read(), re.MULTILINE)
-    return [os.path.basename(found[1].rstrip("/"))] if found else []
