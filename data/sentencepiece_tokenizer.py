@@ -7,8 +7,9 @@ import itertools
 
 import numpy as np
 import sentencepiece
+from sentencepiece import sentencepiece_pb2
 
-from data import text_normalization
+from data import character_offsets, text_normalization
 from data.tokenizer_base import Tokenizer
 
 WORD_START = "\u2581"
@@ -85,6 +86,26 @@ class SentencePieceTokenizer(Tokenizer):
         ids = np.fromiter(itertools.chain.from_iterable(lists), np.int32, offsets[-1])
         return self._replace(ids, offsets)
 
+    def encode_with_offsets(self, text):
+        """As `Tokenizer.encode_with_offsets`; SentencePiece itself tells what a piece covers.
+
+        Characters that the model takes for blanks, as U+200B, belong to no piece.
+        """
+        normalized = self.normalize(text)
+        lower, keep_accents = self.settings["lower"], self.settings["keep_accents"]
+        offsets = character_offsets.normalized(text, lower=lower, keep_accents=keep_accents)
+        encoded = self._model.encode(normalized, out_type="serialized_proto")
+        is_first = np.frombuffer(normalized.encode(), np.int8) >= -0x40  # Of a character's bytes.
+        characters = np.concatenate([[0], np.cumsum(is_first)]).tolist()  # [bytes + 1]
+        ids, bounds = [], []
+        for piece in sentencepiece_pb2.SentencePieceText.FromString(encoded).pieces:
+            begin, end = characters[piece.begin], characters[piece.end]
+            parts = self._replacements.get(self.pieces[piece.id], (piece.piece,))
+            ids += self._id_replacements.get(piece.id, (piece.id,))
+            bounds += _part_bounds(parts, piece.surface, begin, end)
+        bounds = np.array(bounds, np.int64).reshape(-1, 2)
+        return ids, *character_offsets.covered(bounds, *offsets)
+
     def _replace(self, ids, offsets):
         """Puts replacements into the ids of many lines. Args and returns: as of `encode_lines`."""
         widths = self._widths[ids]  # int64[M]
@@ -140,6 +161,28 @@ class SentencePieceTokenizer(Tokenizer):
         pieces = zip(ids, self.ids_to_pieces(ids), strict=True)
         text = "".join(apart.get(number, "") + piece for number, piece in pieces)
         return text.replace(WORD_START, " ").strip()
+
+
+def _part_bounds(parts, surface, begin, end):
+    """Shares the characters [begin, end) that a piece covers among the parts it stands as.
+
+    The mark of a word stands for one blank, the last before it, or for none. Where the
+    model's own normalisation changed the characters, each part has them all.
+
+    Args:
+        parts: sequence of str, which make the piece.
+        surface: str, the characters.
+        begin, end: int, where they are.
+
+    Returns:
+        list of (begin, end).
+    """
+    piece = "".join(parts)
+    marks = len(piece) - len(piece.lstrip(WORD_START))
+    if not surface.endswith(piece[marks:]):
+        return [(begin, end)] * len(parts)
+    ends = np.cumsum([0, *map(len, parts)]) + end - len(piece)
+    return list(itertools.pairwise(np.maximum(ends, begin).tolist()))
 
 
 def _ends_in_digit_comma(piece):

@@ -111,6 +111,22 @@ class Tokenizer:
             ids += [self._ids[part]] if self._markers.fullmatch(part) else self._encode(part)
         return ids
 
+    def encode_with_offsets(self, text):
+        """Turns text into piece ids, and says which characters each piece stands for.
+
+        The ids are those of `encode`. Every character that is no blank belongs to a piece,
+        unless its whole word gives none; pieces that share a character both have it.
+
+        Args:
+            text: str.
+
+        Returns:
+            (list[int], int32[M], int32[M]): ids, and for each piece where it begins in
+            `text` and where it ends (exclusive). A piece may begin with the blank before
+            a word. Neither ever decreases.
+        """
+        raise NotImplementedError
+
     def ids_to_pieces(self, ids):
         """Returns the pieces of ids; raises ValueError for one out of range."""
         wrong = [number for number in ids if not 0 <= number < self.vocab_size]

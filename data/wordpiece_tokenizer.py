@@ -8,7 +8,7 @@ import itertools
 
 import numpy as np
 
-from data import text_normalization
+from data import character_offsets, text_normalization
 from data.tokenizer_base import Tokenizer
 
 CONTINUATION = "##"
@@ -111,6 +111,23 @@ class WordPieceTokenizer(Tokenizer):
         lists = [self._encode(line) for line in lines]
         offsets = np.cumsum([0, *map(len, lists)], dtype=np.int64)
         return np.fromiter(itertools.chain.from_iterable(lists), np.int32, offsets[-1]), offsets
+
+    def encode_with_offsets(self, text):
+        """As `Tokenizer.encode_with_offsets`; an unknown word covers all its characters."""
+        lower, keep_accents = self.settings["lower"], self.settings["keep_accents"]
+        words = character_offsets.basic_tokens(text, lower=lower, keep_accents=keep_accents)
+        unknown = self.pieces[self.unk_id]
+        ids, firsts, lasts = [], [], []
+        for word, starts, ends in words:
+            place = 0
+            for piece in self._word_pieces(word):
+                length = len(piece.removeprefix(CONTINUATION)) if place else len(piece)
+                length = len(word) if piece == unknown else length
+                ids.append(self._ids[piece])
+                firsts.append(starts[place])
+                place += length
+                lasts.append(ends[place - 1])
+        return ids, np.array(firsts, np.int32), np.array(lasts, np.int32)
 
     def _encode(self, text):
         ids = []
