@@ -10,6 +10,7 @@ n: questions, M: spans of all questions.
 import dataclasses
 import io
 import json
+import zipfile
 
 import numpy as np
 
@@ -80,7 +81,7 @@ def load(path):
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         texts = json.loads(arrays.pop("texts").tobytes())
-    except (ValueError, KeyError, EOFError, AttributeError) as error:
+    except (ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise ValueError(
             f"a file of span scores must be given. Received: {path} ({error})."
         ) from None
