@@ -92,20 +92,19 @@ class Window(typing.NamedTuple):
         return self.num_before + self.last - self.first + 1
 
 
-def make_windows(question_set, tokenizer, settings, *, is_training=False):
+def make_windows(question_set, tokenizer, settings):
     """Turns questions into features; each paragraph is tokenized once.
 
     Args:
-        question_set: squad.QuestionSet; in training, read for it.
+        question_set: squad.QuestionSet.
         tokenizer: Tokenizer.
         settings: WindowSettings.
-        is_training: bool, whether the answers become columns.
 
     Returns:
-        (Features, Windows, list of str): sequences `input_ids`, `segment_ids`, `p_mask`; in
-        training the columns of `answer_columns`; the ids of answerable questions whose
-        answer has no piece, because normalisation leaves nothing of it: they train as
-        if they had no answer.
+        (Features, Windows, list of str): sequences `input_ids`, `segment_ids`, `p_mask`, and
+        of a labelled set the columns of `answer_columns`; the ids of answerable questions
+        whose answer has no piece, because normalisation leaves nothing of it: they
+        train as if they had no answer.
     """
     plan, columns, lost = [], [], []
     paragraphs = [encoded(tokenizer, context) for context in question_set.contexts]
@@ -117,12 +116,11 @@ def make_windows(question_set, tokenizer, settings, *, is_training=False):
         spans = find_spans(len(paragraph.ids), room, settings.doc_stride)
         windows = [Window(number, query, paragraph, *span) for span in spans]
         plan += windows
-        if is_training:
-            answer = answer_pieces(question, paragraph)
-            columns += [answer_columns(answer, window) for window in windows]
-            lost += [question.id] if question.answers and answer is None else []
+        answer = answer_pieces(question, paragraph)
+        columns += [answer_columns(answer, window) for window in windows]
+        lost += [question.id] if question.answers and answer is None else []
     features, windows = laid_out(plan, tokenizer)
-    if is_training:
+    if question_set.is_labelled:
         for name, values in zip(COLUMNS, np.array(columns, np.int32).T, strict=True):
             features.columns[name] = values
     return features, windows, lost
@@ -182,9 +180,9 @@ def answer_pieces(question, paragraph):
         paragraph: Paragraph.
 
     Returns:
-        (first, last), both inclusive, or None if there is no answer or no piece of it.
+        (first, last), both inclusive, or None if no answer is found, or no piece of it.
     """
-    if not question.answers:
+    if question.answer_start is None:
         return None
     text = question.answers[0]
     start = question.answer_start + len(text) - len(text.lstrip())

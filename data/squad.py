@@ -89,7 +89,8 @@ def read(path, version="1.1", *, is_training=False):
         path: str, a JSON file.
         version: "1.1" or "2.0"; only the second knows unanswerable questions.
         is_training: bool, whether the questions must be labelled, with answers that stand
-            in their contexts. To score predictions the answers' texts are enough.
+            in their contexts. To score predictions the answers' texts are enough, and an
+            answer that is not found has no `answer_start`.
 
     Returns:
         QuestionSet.
@@ -111,9 +112,10 @@ def read(path, version="1.1", *, is_training=False):
         raise ValueError(f"{path} must hold questions. Received: {len(contexts)} contexts, none.")
     check_ids(path, questions)
     check_labels(path, questions, is_training)
+    found = [with_answer_found(question, contexts) for question in questions]
     if not is_training:
-        return QuestionSet(contexts, questions)
-    found = [with_answer_found(path, question, contexts) for question in questions]
+        return QuestionSet(contexts, found)
+    check_answers(path, questions, found, contexts)
     return QuestionSet(contexts, found, training_notices(path, questions, found))
 
 
@@ -188,14 +190,11 @@ def read_label(where, entry, version):
     return [], True if is_impossible or is_empty_list else None
 
 
-def with_answer_found(path, question, contexts):
-    """Returns the question with the place where its first answer does stand.
+def with_answer_found(question, contexts):
+    """Returns the question with the place where its first answer does stand, or None.
 
     Differs from the original: it takes `answer_start` at its word. Here the nearest place
     that has the answer's text is taken.
-
-    Raises:
-        ValueError: the context does not have it.
     """
     if not question.answers:
         return question
@@ -204,14 +203,21 @@ def with_answer_found(path, question, contexts):
     if start >= 0 and context.startswith(text, start):
         return dataclasses.replace(question, answer_start=start)
     places = [match.start() for match in re.finditer(f"(?={re.escape(text)})", context)]
-    if not places:
-        raise ValueError(
-            f"{path}, question `{question.id}`: an answer must stand in its context. Received: "
-            f"{text!r} at answer_start={start}, where the context of {len(context)} characters "
-            f"has {context[max(0, start) :][: len(text)]!r}."
-        )
-    nearest = min(places, key=lambda place: abs(place - start))
+    nearest = min(places, key=lambda place: abs(place - start), default=None)
     return dataclasses.replace(question, answer_start=nearest)
+
+
+def check_answers(path, questions, found, contexts):
+    """Raises ValueError if a context lacks an answer, as `with_answer_found` has sought it."""
+    for question, sought in zip(questions, found, strict=True):
+        if sought.answers and sought.answer_start is None:
+            context, text = contexts[question.context_index], question.answers[0]
+            there = context[max(0, question.answer_start or 0) :][: len(text)]
+            raise ValueError(
+                f"{path}, question `{question.id}`: an answer must stand in its context. Received: "
+                f"{text!r} at answer_start={question.answer_start}, where the context of "
+                f"{len(context)} characters has {there!r}."
+            )
 
 
 def check_ids(path, questions):

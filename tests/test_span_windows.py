@@ -29,9 +29,7 @@ def asked(context, *texts_and_starts):
 
 
 def training_windows(question_set, tokenizer, **settings):
-    return span_windows.make_windows(
-        question_set, tokenizer, WindowSettings(**settings), is_training=True
-    )
+    return span_windows.make_windows(question_set, tokenizer, WindowSettings(**settings))
 
 
 def targets(features, windows, contexts):

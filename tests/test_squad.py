@@ -78,7 +78,9 @@ def test_an_answer_that_stands_elsewhere_is_found_at_the_nearest_place_with_a_no
 
 def test_to_score_predictions_an_answer_need_not_stand_in_the_context(tmp_path):
     path = write(tmp_path, question(answers=answers(("Bergen", 3))))
-    assert squad.read(path).gold_answers() == {"q1": ["Bergen"]}
+    read = squad.read(path)
+    assert read.gold_answers() == {"q1": ["Bergen"]}
+    assert read.questions[0].answer_start is None
 
 
 @pytest.mark.parametrize(

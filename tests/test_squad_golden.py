@@ -105,9 +105,7 @@ def test_golden_features_are_the_originals_where_its_alignment_is_exact(entry):
     questions = questions_of(entry["version"], is_training=entry["train"])
     names = ("max_seq_length", "doc_stride", "max_query_length")
     settings = span_windows.WindowSettings(**{name: entry[name] for name in names})
-    features, windows, lost = span_windows.make_windows(
-        questions, tokenizer, settings, is_training=entry["train"]
-    )
+    features, windows, lost = span_windows.make_windows(questions, tokenizer, settings)
     rows, num_exact = iter(rows_of(entry["file"])), 0
     skipped = skipped_questions(entry)
     for number, question in enumerate(windows.question_index.tolist()):
@@ -148,9 +146,8 @@ def test_golden_questions_that_the_original_skips_are_answered_here(version):
     # A difference on purpose: the original drops a question whose alignment fails.
     tokenizer = tokenization.load(spm_model_file())
     questions = questions_of(version, is_training=True)
-    features, windows, _ = span_windows.make_windows(
-        questions, tokenizer, span_windows.WindowSettings(), is_training=True
-    )
+    settings = span_windows.WindowSettings()
+    features, windows, _ = span_windows.make_windows(questions, tokenizer, settings)
     skipped = {id for entry in FEATURE_FILES for id in skipped_questions(entry)}
     asked = [n for n, question in enumerate(questions.questions) if question.id in skipped]
     for number in np.flatnonzero(np.isin(windows.question_index, asked)):
