@@ -10,6 +10,8 @@ n: questions.
 
 import numpy as np
 
+MOSTLY = 0.99  # Share of empty answers from which something is likely wrong.
+
 
 def apply(predictions, null_odds, threshold):
     """Returns the predictions with "" for every question that the rule leaves unanswered.
@@ -47,3 +49,28 @@ def search(answered, unanswered, null_odds):
     best = int(np.argmax(np.where(is_possible, sums, -np.inf)))
     threshold = odds[best - 1] if best else np.nextafter(odds[0], -np.inf)
     return 100.0 * float(sums[best]) / len(answered), float(threshold)
+
+
+def warning_of_silence(predictions, null_odds, golds, threshold):
+    """Tells of a file whose answers are nearly all empty though many questions have one.
+
+    Args:
+        predictions: dict, id -> answer, "" for none.
+        null_odds: dict, id -> float.
+        golds: dict, id -> list of right answers.
+        threshold: float, what the predictions were written with.
+
+    Returns:
+        str with the spread of the odds, or None if all is well.
+    """
+    share = sum(not text for text in predictions.values()) / len(predictions)
+    num_answerable = sum(map(bool, golds.values()))
+    if share <= MOSTLY or num_answerable <= (1 - MOSTLY) * len(golds):
+        return None
+    low, middle, high = np.quantile(list(null_odds.values()), [0, 0.5, 1])
+    return (
+        f"{100 * share:.1f} % of the answers are empty, though {num_answerable:,} of "
+        f"{len(golds):,} questions have one. Null odds lie in [{low:.3f}, {high:.3f}], half of "
+        f"them above {middle:.3f}, and the threshold is {threshold:.3f}: either the model has not "
+        "learnt when to answer, or `--null_score_diff_threshold` must be higher"
+    )

@@ -15,8 +15,18 @@ ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 CHINESE = re.compile(r"[\u4e00-\u9fa5]")
 CHINESE_SIGNS = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")  # Of the script.
-# NLTK's tokens, as far as words, numbers and signs go; the script asks NLTK itself.
-WESTERN_TOKEN = re.compile(r"\w+(?:[.,'&]\w+)*|[^\w\s]")
+# What the script leaves to NLTK, the words of other scripts, in the order of its tokenizer.
+WESTERN_RULES = [
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r'(^|[ (\[{<])"', r"\1 `` "),
+        (r",(?=\D|$)", " , "),
+        (r"(?<!\.)\.(?=[\]\)}>\"' ]*$)", " . "),
+        (r"([;@#$%&?!()\[\]{}<>–—]|\.{2,})", r" \1 "),
+        (r'"', " '' "),
+        (r"(?<=[^' ])('[smd]?|'ll|'re|'ve|n't)(?= |$)", r" \1 "),
+    )
+]
 
 
 def normalized_answer(text):
@@ -102,7 +112,14 @@ def chinese_tokens(text):
     """Cuts an answer into Chinese characters and the words of other scripts, list[str]."""
     kept = (c for c in text.lower().strip() if c not in CHINESE_SIGNS)
     apart = "".join(f"\n{c}\n" if CHINESE.match(c) else c for c in kept)
-    return [token for part in apart.split("\n") for token in WESTERN_TOKEN.findall(part)]
+    return [token for part in apart.split("\n") for token in western_tokens(part)]
+
+
+def western_tokens(text):
+    """Cuts a text without Chinese characters into words, numbers and signs, list[str]."""
+    for pattern, replacement in WESTERN_RULES:
+        text = pattern.sub(replacement, text)
+    return text.split()
 
 
 def longest_common_stretch(first, second):

@@ -56,3 +56,18 @@ def test_what_is_written_scores_what_the_search_found_with_ties_too():
                 score = squad_metrics.evaluate_v2(golds, other)[name]
                 assert score <= best[f"best_{name}"] + 1e-9
     assert len(thresholds) > 7
+
+
+def test_a_file_of_empty_answers_is_warned_of_with_the_spread_of_its_odds():
+    ids = [str(number) for number in range(200)]
+    golds = {id: ["x"] if int(id) % 2 else [] for id in ids}
+    null_odds = {id: 3 + int(id) / 100 for id in ids}
+    silent = null_threshold.apply(dict.fromkeys(ids, "x"), null_odds, 3.0)
+    warning = null_threshold.warning_of_silence(silent, null_odds, golds, 3.0)
+    assert "99.5 % of the answers are empty, though 100 of 200 questions have one" in warning
+    assert "[3.000, 4.990], half of them above 3.995, and the threshold is 3.000" in warning
+    assert "--null_score_diff_threshold" in warning
+    speaking = null_threshold.apply(dict.fromkeys(ids, "x"), null_odds, 3.05)
+    assert null_threshold.warning_of_silence(speaking, null_odds, golds, 3.05) is None
+    none = dict.fromkeys(ids, [])
+    assert null_threshold.warning_of_silence(silent, null_odds, none, 3.0) is None

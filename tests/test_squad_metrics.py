@@ -73,6 +73,16 @@ def test_cmrcs_figures_compare_characters():
     assert figures["f1"] == pytest.approx(100 * sum(f1) / 3)
 
 
+def test_words_of_other_scripts_are_cut_as_nltk_does():
+    expected = {  # By nltk.tokenize.NLTKWordTokenizer of NLTK 3.9.
+        "3,000 m., 20–18": ["3,000", "m.", ",", "20", "–", "18"],
+        '("don\'t", r&b...': ["(", "``", "do", "n't", "''", ",", "r", "&", "b", "..."],
+        "80% of ake's p.": ["80", "%", "of", "ake", "'s", "p", "."],
+    }
+    for text, tokens in expected.items():
+        assert squad_metrics.western_tokens(text) == tokens
+
+
 def test_cmrcs_f1_is_of_one_stretch_and_not_of_scattered_characters():
     assert squad_metrics.chinese_f1("甲乙丙丁", "甲x丙丁") == pytest.approx(2 * 0.5 * 0.5)
     assert squad_metrics.chinese_f1("甲", "乙") == 0
