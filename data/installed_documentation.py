@@ -59,6 +59,25 @@ def required_distributions(requirements):
     return [found[name] for name in sorted(found)], sorted(missing)
 
 
+def named_source_files(distributions):
+    """Finds the source files of Python's standard library and of distributions, tests apart.
+
+    Args:
+        distributions: list of importlib.metadata.Distribution.
+
+    Returns:
+        dict, name below the folder that modules are imported from -> pathlib.Path.
+    """
+    library = pathlib.Path(sysconfig.get_path("stdlib"))
+    files = {path.relative_to(library).as_posix(): path for path in library.rglob("*.py")}
+    files = {name: path for name, path in files.items() if "-packages/" not in name}
+    for distribution in distributions:
+        for file in distribution.files or []:
+            if file.suffix == ".py" and ".." not in file.parts:
+                files[file.as_posix()] = pathlib.Path(distribution.locate_file(file))
+    return {name: path for name, path in files.items() if not TEST_FILE.search(name)}
+
+
 def source_files(distributions):
     """Lists the source files of Python's standard library and of distributions, tests apart.
 
@@ -71,15 +90,8 @@ def source_files(distributions):
     Returns:
         A list of pathlib.Path.
     """
-    library = pathlib.Path(sysconfig.get_path("stdlib"))
-    files = {path.relative_to(library).as_posix(): path for path in library.rglob("*.py")}
-    files = {name: path for name, path in files.items() if "-packages/" not in name}
-    for distribution in distributions:
-        for file in distribution.files or []:
-            if file.suffix == ".py" and ".." not in file.parts:
-                files[file.as_posix()] = pathlib.Path(distribution.locate_file(file))
-    names = (name for name in files if not TEST_FILE.search(name))
-    return [files[name] for name in sorted(names, key=digest)]
+    files = named_source_files(distributions)
+    return [files[name] for name in sorted(files, key=digest)]
 
 
 def digest(text):
