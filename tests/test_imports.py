@@ -10,7 +10,15 @@ import pytest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 PACKAGES = ("data", "modeling", "training", "evaluation")
-PROGRAMS_IN_DATA = ("create_pretraining_data.py", "sample_corpus.py", "train_vocabulary.py")
+PROGRAMS_IN = {
+    "data": (
+        "create_pretraining_data.py",
+        "sample_corpus.py",
+        "sample_labels.py",
+        "train_vocabulary.py",
+    ),
+    "evaluation": ("ensembles.py",),
+}
 HELP_SECONDS = 2  # Of the processor. TensorFlow alone takes 5 or more.
 
 
@@ -30,9 +38,7 @@ def package_files(package):
 
 
 def is_program(path):
-    return path.parent == REPOSITORY or (
-        path.parent.name == "data" and path.name in PROGRAMS_IN_DATA
-    )
+    return path.parent == REPOSITORY or path.name in PROGRAMS_IN.get(path.parent.name, ())
 
 
 def library_files():
@@ -42,10 +48,10 @@ def library_files():
 
 def programs():
     """Lists the files that run as programs, as words to put behind `python`."""
-    files = [*REPOSITORY.glob("*.py"), *package_files("data")]
+    files = [*REPOSITORY.glob("*.py"), *(path for p in PACKAGES for path in package_files(p))]
     runnable = [path for path in files if 'if __name__ == "__main__":' in path.read_text()]
     return sorted(
-        (path.name,) if path.parent == REPOSITORY else ("-m", f"data.{path.stem}")
+        (path.name,) if path.parent == REPOSITORY else ("-m", f"{path.parent.name}.{path.stem}")
         for path in runnable
     )
 
@@ -64,7 +70,7 @@ def test_a_package_imports_only_itself_and_third_parties(package):
         for name in imported_names(path)
         if name.split(".")[0] in own_names() - {package}
     }
-    allowed = {(name, "command_line") for name in PROGRAMS_IN_DATA} if package == "data" else set()
+    allowed = {(name, "command_line") for name in PROGRAMS_IN.get(package, ())}
     assert foreign - allowed == set()
 
 
@@ -79,16 +85,21 @@ def test_only_programs_know_of_flags():
 
 
 def test_no_package_imports_a_program():
-    programs_of_data = {f"data.{name.removesuffix('.py')}" for name in PROGRAMS_IN_DATA}
+    programs_within = {
+        f"{package}.{name.removesuffix('.py')}"
+        for package, names in PROGRAMS_IN.items()
+        for name in names
+    }
     for path in library_files():
-        assert not programs_of_data & set(imported_names(path)), path
+        assert not programs_within & set(imported_names(path)), path
 
 
 def test_evaluation_needs_no_tensorflow():
     third_parties = {
         name.split(".")[0] for path in package_files("evaluation") for name in imported_names(path)
     } - {"evaluation", *sys.stdlib_module_names}
-    assert third_parties <= {"numpy", "scipy", "sklearn"}
+    # The last two are of programs.
+    assert third_parties <= {"numpy", "scipy", "sklearn", "absl", "command_line"}
 
 
 def test_the_packages_hold_no_other_program():
