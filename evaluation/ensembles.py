@@ -23,6 +23,12 @@ ANSWERS = "answers"  # Of a set without a name.
 MEMBERS = flags.DEFINE_list("members", None, "Folders of the runs, comma-separated.", required=True)
 OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Folder for the averages.", required=True)
 GREEDY = flags.DEFINE_boolean("greedy", False, "Choose among the members, by the dev set.")
+NULL_THRESHOLD = flags.DEFINE_float(
+    "null_score_diff_threshold",
+    None,
+    "Null odds up to which a question is answered (SQuAD 2.0). Not given: what is best for a "
+    "labelled set, and 0 for another.",
+)
 
 
 def main():
@@ -30,21 +36,24 @@ def main():
 
     folders = check_folders(MEMBERS.value, OUTPUT_DIR.value)
     task = shared_task({folder: prediction_files.read_task(folder) for folder in folders})
-    form = span_averages if task["kind"] == "span" else row_averages
+    if task["kind"] == "span":
+        form = span_averages.SpanAverages(task, NULL_THRESHOLD.value)
+    else:
+        form = row_averages.RowAverages(task)
     report = {"task": task["task"], "members": folders, "greedy": GREEDY.value}
     if GREEDY.value:
-        report["order"] = choose(form, task, folders)
+        report["order"] = choose(form, folders)
         folders = report["members"] = [step["member"] for step in report["order"]]
     sets = common_sets(form, folders)
     warn_of_others(form, folders, sets)
     members = {name: form.load(folders, name) for name in sets}
-    averages = {name: form.average(task, members[name]) for name in sets}
+    averages = {name: form.average(members[name]) for name in sets}
     report["scores"] = {}
     os.makedirs(OUTPUT_DIR.value, exist_ok=True)
     for name, average in averages.items():
         form.write(OUTPUT_DIR.value, name, average)
         predicted = dict(zip([*folders, AVERAGE], [*members[name], average], strict=True))
-        scores = {of: form.score(task, predictions) for of, predictions in predicted.items()}
+        scores = {of: form.score(predictions) for of, predictions in predicted.items()}
         if scores[AVERAGE]:
             report["scores"][name] = scores
             print(f"{name or ANSWERS}:\n{table(scores)}")
@@ -95,7 +104,7 @@ def common_sets(form, folders):
     """Returns the names of the sets that all runs have predicted.
 
     Args:
-        form: `row_averages` or `span_averages`.
+        form: RowAverages or SpanAverages.
         folders: list of str.
 
     Raises:
@@ -122,7 +131,7 @@ def warn_of_others(form, folders, sets):
             )
 
 
-def choose(form, task, folders):
+def choose(form, folders):
     """Chooses members by the first dev set, and prints the order.
 
     Returns:
@@ -137,15 +146,15 @@ def choose(form, task, folders):
     sets = common_sets(form, folders)
     name = next((name for name in sets if not name.startswith(TEST)), None)
     members = dict(zip(folders, form.load(folders, name), strict=True)) if name is not None else {}
-    if not members or not form.score(task, members[folders[0]]):
+    if not members or not form.score(members[folders[0]]):
         raise ValueError(
             "`greedy` chooses by a labelled dev set. Received: predictions of "
             f"{', '.join(sets)}, with none."
         )
 
     def score(chosen):
-        averaged = form.average(task, [members[folder] for folder in chosen])
-        metric, value = next(iter(form.score(task, averaged).items()))
+        averaged = form.average([members[folder] for folder in chosen])
+        metric, value = next(iter(form.score(averaged).items()))
         return worth(value, metric)
 
     order = member_choice.choose(folders, score)

@@ -111,6 +111,8 @@ def test_spans_are_averaged_with_their_null_scores(tmp_path):
         )
         (path / span_scores.FILE_NAME).write_bytes(scores.to_bytes())
     output = tmp_path / "average"
+    programs.succeed(ensemble(paths, output, null_score_diff_threshold=-1.5))
+    assert json.loads((output / "predictions.json").read_text()) == {"q": ""}
     programs.succeed(ensemble(paths, output))
     assert json.loads((output / "predictions.json").read_text()) == {"q": "red fox"}
     assert json.loads((output / "null_odds.json").read_text()) == {"q": pytest.approx(-1)}
