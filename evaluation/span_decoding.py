@@ -195,19 +195,6 @@ def answers(scores, *, n_best_size=20, threshold=None):
     return null_threshold.apply(predictions, null_odds, threshold), n_best, null_odds
 
 
-def ensemble_answers(paths, *, n_best_size=20, threshold=None):
-    """Averages runs and chooses the answers; each run wrote a file of span scores.
-
-    Args:
-        paths: list of str, of `span_scores.FILE_NAME` files. Tokenizers may differ.
-        n_best_size, threshold: as of `answers`.
-
-    Returns, raises: as `answers` and `span_scores.average`.
-    """
-    scores = span_scores.average([span_scores.load(path) for path in paths])
-    return answers(scores, n_best_size=n_best_size, threshold=threshold)
-
-
 def total(span):
     return span[-2] + span[-1]
 
