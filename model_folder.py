@@ -44,7 +44,7 @@ def find(path, name):
 
     Args:
         path: as of `places`.
-        name: CONFIG or TOKENIZER.
+        name: CONFIG or TOKENIZER, or that of a file.
 
     Returns:
         A path, or None where there is none.
@@ -156,14 +156,16 @@ def check_tokenizer(path, fingerprint):
     """Refuses weights that belong to another tokenizer than the records.
 
     Args:
-        path: folder or checkpoint of the weights, or None; all is well without a tokenizer.
+        path: folder or checkpoint of the weights, or None; all is well where no tokenizer is
+            kept with its settings, as in Google's archives.
         fingerprint: of the records' tokenizer.
     """
-    held = find(path, TOKENIZER)
-    if held and tokenization.load(held).fingerprint != fingerprint:
+    names = (TOKENIZER, foreign_folders.TOKENIZER_SETTINGS)
+    held = read_tokenizer(path) if any(find(path, name) for name in names) else None
+    if held and held.fingerprint != fingerprint:
         raise ValueError(
             "The records must be made with the tokenizer that is kept. Received: records of "
-            f"{fingerprint[:12]}..., but {tokenization.load(held).fingerprint[:12]}... in {held}. "
+            f"{fingerprint[:12]}..., but {held.fingerprint[:12]}... beside the weights in {path}. "
             "Create the data with that tokenizer, or use other weights."
         )
 

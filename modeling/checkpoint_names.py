@@ -102,25 +102,41 @@ def find_sources(weights):
     """Returns (dict of model's name to (file's name, whether to transpose), names to ignore).
 
     Raises:
-        ValueError: two names of the file stand for one weight and are not equal.
+        ValueError: two names of the file stand for one weight.
     """
     sources, ignored, twins = {}, [], {}
     for name in sorted(weights.shapes):
         if hugging_face_names.BUFFERS.search(name):
             ignored.append(name)
-        elif target := hugging_face_names.twin(name):
+            continue
+        if target := hugging_face_names.twin(name):
             twins[name] = target
-        else:
-            is_google = "/" in name or "." not in name
-            target, is_transposed = (
-                (canonical(name), False) if is_google else hugging_face_names.model_name(name)
+            continue
+        is_google = "/" in name or "." not in name
+        target, is_transposed = (
+            (canonical(name), False) if is_google else hugging_face_names.model_name(name)
+        )
+        if target in sources:
+            raise ValueError(
+                "Each weight must have one source in the checkpoint. Received: "
+                f"{sources[target][0]} and {name} for {target}."
             )
-            if target in sources:
-                raise ValueError(
-                    "Each weight must have one source in the checkpoint. Received: "
-                    f"{sources[target][0]} and {name} for {target}."
-                )
-            sources[target] = name, is_transposed
+        sources[target] = name, is_transposed
+    return sources, ignored + drop_twins(twins, sources, weights)
+
+
+def drop_twins(twins, sources, weights):
+    """Returns the names of second copies; what has a second name only goes into `sources`.
+
+    Args:
+        twins: dict of file's name to the model's name of what it holds once more.
+        sources: dict of model's name to (file's name, whether to transpose).
+        weights: as of `translate`.
+
+    Raises:
+        ValueError: a copy is not equal.
+    """
+    copies = []
     for name, target in twins.items():
         first, _ = sources.setdefault(target, (name, False))
         if first == name:
@@ -130,8 +146,8 @@ def find_sources(weights):
                 "The masked-LM head must use the embedding table and one bias. Received: "
                 f"{weights.path}, where {name} is not {first}."
             )
-        ignored.append(name)
-    return sources, ignored
+        copies.append(name)
+    return copies
 
 
 def drop_identity(sources, ignored, weights, shapes):
@@ -192,7 +208,7 @@ def check_config(weights, sources, shapes, can_fill):
         name for name in sources if name.startswith("bert/encoder/") and name not in shapes
     )
     if not different and surplus and any(name in sources for name in shapes):
-        different = [f"is {', '.join(surplus[:3])}, for which the model has no place"]
+        different = [f"{', '.join(surplus[:3])} would have no place in the model"]
     if different:
         raise ValueError(
             "The config must be the one that the weights were made with (for BERT's, one with "

@@ -119,6 +119,16 @@ def test_hugging_faces_sentencepiece_folder_brings_its_settings(values, expected
         model_folder.read_tokenizer(tmp_path, lower=not lower)
 
 
+def test_records_of_another_tokenizer_than_hugging_faces_folder_are_refused(tmp_path):
+    tokenizer = made_tokenizers.sentencepiece_tokenizer()
+    (tmp_path / "spiece.model").write_bytes(tokenizer.model_bytes)
+    model_folder.check_tokenizer(tmp_path, "of any: the folder does not say how it is used")
+    write(tmp_path, "tokenizer_config.json", {})
+    model_folder.check_tokenizer(tmp_path, tokenizer.fingerprint)
+    with pytest.raises(ValueError, match="records of aaaaaaaaaaaa"):
+        model_folder.check_tokenizer(tmp_path, 64 * "a")
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
