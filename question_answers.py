@@ -113,16 +113,20 @@ def figures(scores, metric="squad"):
 
 
 def tune(scores, path):
-    """Returns the Threshold of the best F1 on a labelled set of version 2.0."""
+    """Returns the Threshold of the best F1 on a labelled set of version 2.0, to be kept."""
     predictions, _, null_odds = span_decoding.answers(scores, n_best_size=1)
     best = squad_metrics.best_thresholds(scores.golds, predictions, null_odds)
-    return Threshold(best["best_f1_thresh"], f"tuned on {path}", is_tuned=True)
+    value = null_threshold.amid_gap(best["best_f1_thresh"], null_odds)
+    return Threshold(value, f"tuned on {path}", is_tuned=True)
 
 
-def saved_threshold(folder):
+def kept_threshold(folder):
     """Returns the threshold that goes with the model in a folder, or None."""
     path = os.path.join(folder, THRESHOLD)
-    return Threshold(**json.loads(files.read_bytes(path))) if files.exists(path) else None
+    if not files.exists(path):
+        return None
+    kept = json.loads(files.read_bytes(path))
+    return Threshold(kept["value"], f"kept with the model, {kept['source']}")
 
 
 def write_answers(folder, scores, n_best_size, threshold):
@@ -142,7 +146,8 @@ def write_answers(folder, scores, n_best_size, threshold):
     if threshold:
         write_json(os.path.join(folder, NULL_ODDS), null_odds)
         if threshold.is_tuned:
-            write_json(os.path.join(folder, THRESHOLD), threshold._asdict())
+            kept = {"value": threshold.value, "source": threshold.source}
+            write_json(os.path.join(folder, THRESHOLD), kept)
     files.write_bytes(os.path.join(folder, span_scores.FILE_NAME), scores.to_bytes())
 
 

@@ -169,7 +169,7 @@ def choose_settings(recipe, tuning, train, task):
     return fine_tuning.choose_settings(recipe, tuning, len(train.features))
 
 
-def choose_threshold(squad_config, scores, asked, saved):
+def choose_threshold(squad_config, scores, asked, kept):
     """Chooses the null odds up to which questions are answered (2.0).
 
     The flag comes first, then what was tuned for the model, then what is tuned now if the
@@ -179,7 +179,7 @@ def choose_threshold(squad_config, scores, asked, saved):
         squad_config: SquadConfig.
         scores: SpanScores.
         asked: question_answers.Questions.
-        saved: question_answers.Threshold of the model, or None.
+        kept: question_answers.Threshold of the model, or None.
 
     Returns:
         Threshold, or None in version 1.1.
@@ -190,9 +190,9 @@ def choose_threshold(squad_config, scores, asked, saved):
         return None
     if squad_config.null_score_diff_threshold is not None:
         return question_answers.Threshold(squad_config.null_score_diff_threshold, "given")
-    if saved is None and asked.is_labelled:
+    if kept is None and asked.is_labelled:
         return question_answers.tune(scores, asked.path)
-    return saved or question_answers.DEFAULT
+    return kept or question_answers.DEFAULT
 
 
 def answer(run, asked, squad_config, folder, source):
@@ -212,8 +212,8 @@ def answer(run, asked, squad_config, folder, source):
 
     outputs = run.predict(asked.features)
     scores = question_answers.score(outputs, asked, squad_config)
-    saved = question_answers.saved_threshold(source) if source else None
-    threshold = choose_threshold(squad_config, scores, asked, saved)
+    kept = question_answers.kept_threshold(source) if source else None
+    threshold = choose_threshold(squad_config, scores, asked, kept)
     if squad_config.question:
         question_answers.show(scores, threshold)
         return {}

@@ -51,6 +51,28 @@ def search(answered, unanswered, null_odds):
     return 100.0 * float(sums[best]) / len(answered), float(threshold)
 
 
+def amid_gap(threshold, null_odds):
+    """Moves a threshold away from the odds of any question, without changing what is answered.
+
+    What the search finds is some question's odds, and the same model gives them again
+    only up to rounding: this is the threshold to keep with a model.
+
+    Args:
+        threshold: float.
+        null_odds: dict, id -> float.
+
+    Returns:
+        float, halfway to the next odds; 1 away from the last.
+    """
+    odds = list(null_odds.values())
+    below = max((value for value in odds if value <= threshold), default=None)
+    above = min((value for value in odds if value > threshold), default=None)
+    if above is None:
+        return below + 1.0
+    middle = above - 1.0 if below is None else (below + above) / 2
+    return middle if middle < above else threshold
+
+
 def warning_of_silence(predictions, null_odds, golds, threshold):
     """Tells of a file whose answers are nearly all empty though many questions have one.
 

@@ -1,5 +1,6 @@
 import random
 
+import numpy as np
 import pytest
 
 from evaluation import null_threshold, squad_metrics
@@ -49,6 +50,9 @@ def test_what_is_written_scores_what_the_search_found_with_ties_too():
         for name in ("exact", "f1"):
             thresholds.add(best[f"best_{name}_thresh"])
             written = null_threshold.apply(predictions, null_odds, best[f"best_{name}_thresh"])
+            amid = null_threshold.amid_gap(best[f"best_{name}_thresh"], null_odds)
+            assert amid not in null_odds.values()
+            assert null_threshold.apply(predictions, null_odds, amid) == written
             figures = squad_metrics.evaluate_v2(golds, written)
             assert figures[name] == pytest.approx(best[f"best_{name}"])
             for threshold in (-4.0, *null_odds.values()):  # And nothing scores more.
@@ -56,6 +60,14 @@ def test_what_is_written_scores_what_the_search_found_with_ties_too():
                 score = squad_metrics.evaluate_v2(golds, other)[name]
                 assert score <= best[f"best_{name}"] + 1e-9
     assert len(thresholds) > 7
+
+
+def test_a_kept_threshold_lies_between_the_odds_of_questions():
+    null_odds = {"a": -1.0, "b": 2.0, "c": 2.5}
+    for threshold, amid in ((-1.5, -2.0), (-1.0, 0.5), (2.0, 2.25), (2.5, 3.5), (9.0, 3.5)):
+        assert null_threshold.amid_gap(threshold, null_odds) == amid
+    beside = float(np.nextafter(2.0, 3))  # There is no number between the two.
+    assert null_threshold.amid_gap(2.0, {"a": 2.0, "b": beside}) == 2.0
 
 
 def test_a_file_of_empty_answers_is_warned_of_with_the_spread_of_its_odds():

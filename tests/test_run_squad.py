@@ -119,7 +119,10 @@ def test_a_second_file_is_answered_without_answers_and_with_the_kept_threshold(t
     version, folder, _, _ = trained
     write_questions(tmp_path / "other.json", version, 20, seed=2, without=True)
     flags = {"init_checkpoint": folder / "run", "output_dir": tmp_path / "out"}
-    answer(predict_file=folder / "dev.json", **flags)
+    again = answer(predict_file=folder / "dev.json", **flags)
+    written = read(folder / "run", "predictions.json")
+    assert read(tmp_path / "out", "predictions.json") == written
+    assert ("kept with the model, tuned on" in again.stdout) == (version == "2.0")
     result = answer(predict_file=tmp_path / "other.json", **flags)
     predictions = read(tmp_path / "out", "predictions.json")
     assert list(predictions) == [f"other{n}" for n in range(20)]
