@@ -96,8 +96,8 @@ def covered(bounds, starts, ends):
 def stretches(word, count):
     """Shares the characters of a word among those it is normalised to.
 
-    A character that normalisation drops, as a combining mark, belongs to the one before
-    it (to the one after it at the start), so the word is covered without a gap.
+    A combining mark that normalisation drops belongs to the character before it, so an
+    answer keeps its accents; control and format characters belong to none.
 
     Args:
         word: str, without blanks.
@@ -107,13 +107,16 @@ def stretches(word, count):
         (int32[K], int32[K]), as of `normalized`, from the start of the word.
     """
     if word.isascii() and word.isprintable():
-        counts = np.ones(len(word), np.int32)
-    else:
-        counts = np.fromiter(map(count, word), np.int32, len(word))
-    kept = np.flatnonzero(counts)
-    bounds = np.append(kept, len(word)).astype(np.int32)
-    bounds[0] = 0
-    return np.repeat(bounds[:-1], counts[kept]), np.repeat(bounds[1:], counts[kept])
+        places = np.arange(len(word), dtype=np.int32)
+        return places, places + 1
+    counts = np.fromiter(map(count, word), np.int32, len(word))
+    starts = np.flatnonzero(counts)
+    if not len(starts):
+        return np.zeros((2, 0), np.int32)
+    owned = [n for n, c in enumerate(word) if counts[n] or unicodedata.category(c)[0] == "M"]
+    last = np.searchsorted(owned, np.append(starts[1:], len(word))) - 1
+    places = np.stack([starts, np.take(owned, last) + 1]).astype(np.int32)
+    return tuple(np.repeat(places, counts[starts], axis=1))
 
 
 def joined(parts):

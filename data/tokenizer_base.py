@@ -114,8 +114,9 @@ class Tokenizer:
     def encode_with_offsets(self, text):
         """Turns text into piece ids, and says which characters each piece stands for.
 
-        The ids are those of `encode`. Every character that is no blank belongs to a piece,
-        unless its whole word gives none; pieces that share a character both have it.
+        The ids are those of `encode`. Every character belongs to a piece, but for blanks
+        and those that leave nothing in a piece, as control characters; pieces that
+        share a character both have it.
 
         Args:
             text: str.

@@ -91,10 +91,11 @@ def test_wordpieces_cover_their_words_and_unknown_ones_all_of_them():
     assert covered == ["The", "walk", "ing", ",", "caf\u00e9", "\u5317", "\u4eac", "!"]
 
 
-def test_what_normalisation_drops_belongs_to_the_character_before():
-    pieces, covered = parts(wordpiece_tokenizer(), "\x00wa\u0301lk\u200bing\u0301\u0302 a\x1ca\xad")
+def test_a_dropped_mark_goes_with_the_character_before_and_a_control_character_with_none():
+    text = "\x00wa\u0301lk\u200bing\u0301\u0302 a\x1c\u0301a\xad"
+    pieces, covered = parts(wordpiece_tokenizer(), text)
     assert pieces == ["walk", "##ing", "a", "##a"]
-    assert covered == ["\x00wa\u0301lk\u200b", "ing\u0301\u0302", "a\x1c", "a\xad"]
+    assert covered == ["wa\u0301lk", "ing\u0301\u0302", "a\x1c\u0301", "a"]
 
 
 def test_full_width_punctuation_is_covered_as_it_is():
