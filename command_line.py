@@ -63,6 +63,11 @@ def from_flags(config_class, **recipe):
     return config_class(**{**recipe, **given})
 
 
+def is_given(name):
+    """Says whether the user gave a flag."""
+    return flags.FLAGS[name].present
+
+
 def program_flags():
     """Returns the values of all flags that the running program defines, by name."""
     return {flag.name: flag.value for flag in flags.FLAGS.get_key_flags_for_module(sys.argv[0])}
@@ -79,6 +84,25 @@ def prepare_tensorflow():
     import tensorflow as tf
 
     tf.get_logger().setLevel("ERROR")
+
+
+def compile_quietly():
+    """Has XLA compile something while nobody listens.
+
+    With its first compilation a process prints a line about itself on stderr, whatever the log
+    level. Call it before the first model, but after devices and strategy are settled.
+    """
+    import tensorflow as tf
+
+    sys.stderr.flush()
+    listener = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        tf.function(tf.negative, jit_compile=True)(tf.constant(1.0))
+    finally:
+        os.dup2(listener, 2)
+        os.close(listener)
 
 
 def one_line(message):

@@ -4,6 +4,8 @@ import math
 
 import tensorflow as tf
 
+from modeling.fusion import one_pass
+
 LINEAR = 2 * math.sqrt(2 / math.pi)
 CUBIC = 0.044715 * LINEAR
 
@@ -24,13 +26,21 @@ def gelu(x):
         float[...].
     """
 
-    def gradient(upstream):
-        squared = tf.square(x)
-        gate = tf.sigmoid(x * (squared * CUBIC + LINEAR))
-        slope = x * (squared * (3 * CUBIC) + LINEAR)  # x times the sigmoid's argument's slope.
-        return upstream * (gate * (slope * (1 - gate) + 1))
+    return gelu_value(x), lambda upstream: gelu_gradient(x, upstream)
 
-    return x * tf.sigmoid(x * (tf.square(x) * CUBIC + LINEAR)), gradient
+
+@one_pass
+def gelu_value(x):
+    return x * tf.sigmoid(x * (tf.square(x) * CUBIC + LINEAR))
+
+
+@one_pass
+def gelu_gradient(x, upstream):
+    squared = tf.square(x)
+    argument = x * (squared * CUBIC + LINEAR)
+    slope = x * (squared * (3 * CUBIC) + LINEAR)  # x times the argument's slope.
+    # sigmoid(-z) is 1 - sigmoid(z) without its cancellation.
+    return upstream * tf.sigmoid(argument) * (1 + slope * tf.sigmoid(-argument))
 
 
 def gelu_erf(x):

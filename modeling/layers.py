@@ -7,6 +7,8 @@ leading dimensions, flattened), I and O widths in and out, V entries of a table,
 import keras
 import tensorflow as tf
 
+from modeling.fusion import one_pass
+
 EPSILON = 1e-12  # Of the LayerNorm; modeling.py:429 of the original.
 
 
@@ -59,33 +61,36 @@ def layer_norm(x, gamma, beta):
     Returns:
         float[..., H], of x's dtype.
     """
+    return normalise(x, gamma, beta), lambda upstream: layer_norm_gradient(x, gamma, beta, upstream)
+
+
+def unit_rows(x):
+    """Returns rows of mean 0 and variance 1, and what the centred rows were multiplied by."""
     dtype = tf.float32 if x.dtype in (tf.float16, tf.bfloat16) else x.dtype
+    centred = tf.cast(x, dtype)
+    centred -= tf.reduce_mean(centred, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
+    scale = tf.math.rsqrt(variance + EPSILON)
+    return centred * scale, scale
 
-    def normalised():
-        centred = tf.cast(x, dtype)
-        centred -= tf.reduce_mean(centred, axis=-1, keepdims=True)
-        variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
-        scale = tf.math.rsqrt(variance + EPSILON)
-        return centred * scale, scale
 
-    def gradient(upstream):
-        unit, scale = normalised()
-        upstream = tf.cast(upstream, dtype)
-        rows = list(range(x.shape.rank - 1))
-        d_gamma = tf.reduce_sum(upstream * unit, axis=rows)
-        d_beta = tf.reduce_sum(upstream, axis=rows)
-        d_unit = upstream * tf.cast(gamma, dtype)
-        mean = tf.reduce_mean(d_unit, axis=-1, keepdims=True)
-        projection = tf.reduce_mean(d_unit * unit, axis=-1, keepdims=True)
-        d_x = (d_unit - mean - unit * projection) * scale
-        return (
-            tf.cast(d_x, x.dtype),
-            tf.cast(d_gamma, gamma.dtype),
-            tf.cast(d_beta, beta.dtype),
-        )
+def normalise(x, gamma, beta):
+    unit, _ = unit_rows(x)
+    return tf.cast(unit * tf.cast(gamma, unit.dtype) + tf.cast(beta, unit.dtype), x.dtype)
 
-    result = normalised()[0] * tf.cast(gamma, dtype) + tf.cast(beta, dtype)
-    return tf.cast(result, x.dtype), gradient
+
+@one_pass
+def layer_norm_gradient(x, gamma, beta, upstream):
+    unit, scale = unit_rows(x)
+    upstream = tf.cast(upstream, unit.dtype)
+    rows = list(range(x.shape.rank - 1))
+    d_gamma = tf.reduce_sum(upstream * unit, axis=rows)
+    d_beta = tf.reduce_sum(upstream, axis=rows)
+    d_unit = upstream * tf.cast(gamma, unit.dtype)
+    mean = tf.reduce_mean(d_unit, axis=-1, keepdims=True)
+    projection = tf.reduce_mean(d_unit * unit, axis=-1, keepdims=True)
+    d_x = (d_unit - mean - unit * projection) * scale
+    return tf.cast(d_x, x.dtype), tf.cast(d_gamma, gamma.dtype), tf.cast(d_beta, beta.dtype)
 
 
 def lookup(table, ids):

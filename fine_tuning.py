@@ -1,0 +1,194 @@
+"""What the programs of fine-tuning share: their flags, the encoder they begin with, a run.
+
+Only programs import this module.
+"""
+
+import dataclasses
+
+from training.config import setting
+
+NUM_EVALUATIONS = 10  # In a run; the best of them is kept.
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuneConfig:
+    """What to fine-tune and where; each field is a command-line flag too."""
+
+    output_dir: str | None = setting(None, "Folder for all that the run writes.")
+    init_checkpoint: str | None = setting(
+        None,
+        "Encoder to begin with: a run's folder, Google's checkpoint (prefix, file or folder), or a "
+        "Hugging Face folder, of ALBERT or BERT. Its config and tokenizer are taken too.",
+    )
+    from_scratch: bool = setting(False, "Begin with random weights; needs --albert_config_file.")
+    albert_config_file: str | None = setting(None, "Config, where --init_checkpoint has none.")
+    tokenizer: str | None = setting(
+        None, "Tokenizer folder, SentencePiece model or vocab.txt, where it has none."
+    )
+    do_lower_case: bool | None = setting(
+        None, "Lower-case the text; not given: as the tokenizer folder says, else true."
+    )
+    do_train: bool = setting(True, "Whether to train.")
+    do_eval: bool = setting(True, "Whether to score; in training, at each checkpoint.")
+    do_predict: bool = setting(False, "Whether to write predictions for the test file(s).")
+    max_seq_length: int | None = setting(
+        None, "Longest sequence in pieces. Not given: the recipe's, or what the model takes."
+    )
+    num_train_epochs: float | None = setting(
+        None, "Passes over the training set, in place of --num_train_steps."
+    )
+    warmup_proportion: float = setting(0.1, "Share of warm-up, where epochs tell the steps.")
+    hidden_dropout_prob: float | None = setting(
+        None, "Dropout of embeddings and block outputs. Not given: the recipe's."
+    )
+    attention_probs_dropout_prob: float | None = setting(
+        None, "Dropout of attention probabilities. Not given: the recipe's."
+    )
+    classifier_dropout_prob: float = setting(0.1, "Dropout before the head.")
+    seeds: int = setting(
+        1, "Runs with seeds of their own, from --seed on; more than one prints median and spread."
+    )
+
+    def __post_init__(self):
+        if not (self.do_train or self.do_eval or self.do_predict):
+            raise ValueError(
+                "`do_train`, `do_eval` or `do_predict` must be true. Received: none of them."
+            )
+        if not self.output_dir:
+            raise ValueError("`output_dir` must name a folder. Received: nothing.")
+        if self.seeds < 1:
+            raise ValueError(f"`seeds` must be at least 1. Received: {self.seeds}.")
+        if self.do_train and not self.init_checkpoint and not self.from_scratch:
+            raise ValueError(
+                "`init_checkpoint` must name the encoder to begin with. Received: nothing. "
+                "`--from_scratch` begins with random weights, which learn far less."
+            )
+        if self.init_checkpoint and self.from_scratch:
+            raise ValueError(
+                "`from_scratch` begins with random weights. Received: from_scratch and "
+                f"init_checkpoint={self.init_checkpoint}; give one of them."
+            )
+
+
+def choose_encoder(tuning, recipe):
+    """Returns the config and tokenizer to use: the flags', the trained run's, the encoder's.
+
+    Args:
+        tuning: FineTuneConfig.
+        recipe: dict with `dropout`, of hidden states and attention, for where no flag says.
+
+    Returns:
+        (AlbertConfig, Tokenizer).
+
+    Raises:
+        FileNotFoundError, ValueError: there is none, or they do not fit each other.
+    """
+    import model_folder
+    from data import tokenization
+    from modeling.config import AlbertConfig
+
+    sources = [tuning.init_checkpoint] if tuning.do_train else [trained_folder(tuning)]
+    config = tokenizer = None
+    if tuning.albert_config_file:
+        config = AlbertConfig.from_json_file(tuning.albert_config_file)
+    if tuning.tokenizer:
+        tokenizer = tokenization.load(tuning.tokenizer, lower=tuning.do_lower_case)
+    for source in filter(None, sources):
+        config = config or model_folder.read_config(source)
+        tokenizer = tokenizer or model_folder.read_tokenizer(source, lower=tuning.do_lower_case)
+    if config is None or tokenizer is None:
+        flag, part = (
+            ("albert_config_file", "config") if config is None else ("tokenizer", "tokenizer")
+        )
+        raise FileNotFoundError(
+            f"`{flag}` must be given where the encoder's folder has no {part}. Received: "
+            f"init_checkpoint={tuning.init_checkpoint}."
+        )
+    check_vocabulary(config, tokenizer)
+    if not tuning.do_train:
+        return config, tokenizer
+    rates = {
+        name: recipe["dropout"] if getattr(tuning, name) is None else getattr(tuning, name)
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    }
+    return dataclasses.replace(config, **rates), tokenizer
+
+
+def check_vocabulary(config, tokenizer):
+    """Refuses a tokenizer whose ids the model has no rows for; warns of rows left over."""
+    sizes = f"vocab_size={config.vocab_size}, a tokenizer of {tokenizer.vocab_size} pieces"
+    if tokenizer.vocab_size > config.vocab_size:
+        raise ValueError(f"The config's vocabulary must hold the tokenizer's. Received: {sizes}.")
+    if tokenizer.vocab_size < config.vocab_size:
+        print(f"warning: the model's table has rows that no piece uses: {sizes}")
+
+
+def trained_folder(tuning):
+    """Returns where the weights of evaluation and prediction are: those trained here, or given."""
+    import model_folder
+
+    if model_folder.has_weights(tuning.output_dir):
+        return tuning.output_dir
+    if not tuning.init_checkpoint:
+        raise FileNotFoundError(
+            "Evaluation and prediction need a trained model in `output_dir`, or one that "
+            f"`init_checkpoint` names. Received: {tuning.output_dir}, with none."
+        )
+    return tuning.init_checkpoint
+
+
+def choose_length(tuning, recipe, config):
+    """Returns the longest sequence, in pieces; a flag beyond the model's table is an error."""
+    most = config.max_position_embeddings
+    if tuning.max_seq_length is None:
+        return min(recipe["max_seq_length"], most)
+    if not 1 <= tuning.max_seq_length <= most:
+        raise ValueError(
+            "`max_seq_length` must lie within what the model was trained for. Received: "
+            f"max_seq_length={tuning.max_seq_length}, max_position_embeddings={most}."
+        )
+    return tuning.max_seq_length
+
+
+def choose_settings(recipe, tuning, num_examples):
+    """Returns TrainConfig: the user's flags, then the task's recipe, fitted to the training set.
+
+    With `num_train_epochs` the steps are those of that many passes, and the warm-up is
+    `warmup_proportion` of them. Unless flags say otherwise, ten evaluations share the run.
+
+    Args:
+        recipe: dict of `recipes.fine_tuning`.
+        tuning: FineTuneConfig.
+        num_examples: int, of the training set.
+
+    Raises:
+        ValueError: both steps and epochs are given.
+    """
+    import command_line
+    from data import length_batches
+    from training.config import TrainConfig
+
+    names = {field.name for field in dataclasses.fields(TrainConfig)}
+    settings = {name: value for name, value in recipe.items() if name in names}
+    given = command_line.from_flags(TrainConfig, **settings)
+    steps_are_given = command_line.is_given("num_train_steps")
+    if steps_are_given and tuning.num_train_epochs is not None:
+        raise ValueError(
+            "The length of training is told by `num_train_steps` or by `num_train_epochs`. "
+            f"Received: both, {given.num_train_steps} and {tuning.num_train_epochs}."
+        )
+    epochs = None if steps_are_given else tuning.num_train_epochs or recipe.get("epochs")
+    if epochs:
+        per_epoch = length_batches.num_batches(num_examples, given.train_batch_size)
+        num_steps = max(1, round(per_epoch * epochs))
+        warmup_share = tuning.warmup_proportion
+    else:
+        num_steps = given.num_train_steps
+        warmup_share = recipe["num_warmup_steps"] / recipe["num_train_steps"]
+    settings |= {
+        "num_train_steps": num_steps,
+        "num_warmup_steps": round(num_steps * warmup_share),
+        "save_checkpoints_steps": -(-num_steps // NUM_EVALUATIONS),
+        "iterations_per_loop": -(-num_steps // (2 * NUM_EVALUATIONS)),
+    }
+    return command_line.from_flags(TrainConfig, **settings)

@@ -1,0 +1,239 @@
+"""One run of fine-tuning: train in a folder, keep the best, predict; and several with other seeds.
+
+Only programs import this module.
+
+n: examples.
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+import command_line
+import model_folder
+from data import files, length_batches
+from modeling import task_losses
+from training import distribution, loop, run, step
+
+TASK, LABELS, SCORES = "task.json", "labels.txt", "scores.json"
+HEAD_PREFIXES = ("output_", "cls/squad/", "start_logits/", "end_logits/", "answer_class/")
+AT_CHANCE = 0.99  # Of the loss of a guess: who is not below it has learnt nothing.
+# Shares of the training after which a loss at chance is warned of, and ends a run where wanted.
+WARN_AFTER, STOP_AFTER = 0.1, 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What a run must know of its task.
+
+    Attributes:
+        make_model: function of (AlbertConfig, seed) that returns a model of `modeling.task_models`.
+        losses: function of (outputs, batch), of `modeling.task_losses`.
+        score: function of the outputs for the dev set, a dict of arrays [n, ...], that returns a
+            dict of float; it prints what the user should be warned of.
+        chance_loss: loss of a guess that knows how frequent the labels are, or None.
+        stops_at_chance: whether a run that stays there ends.
+        description: dict that goes to `task.json`: task, kind, labels, metrics.
+    """
+
+    make_model: Callable
+    losses: Callable
+    score: Callable
+    chance_loss: float | None
+    stops_at_chance: bool
+    description: dict
+
+
+class Run:
+    """A model of one task on its strategy.
+
+    Args:
+        task: Task.
+        config: AlbertConfig.
+        settings: TrainConfig.
+        max_seq_length: longest sequence, in pieces.
+    """
+
+    def __init__(self, task, config, settings, max_seq_length):
+        self.task, self.config, self.settings = task, config, settings
+        self.max_seq_length = max_seq_length
+        self.strategy = distribution.create_strategy(settings.strategy, settings.tpu_name)
+        for name in ("train_batch_size", "eval_batch_size"):
+            distribution.check_divisible(getattr(settings, name), self.strategy, name)
+        command_line.compile_quietly()
+        with self.strategy.scope():
+            self.model = task.make_model(config, settings.seed)
+        self._prediction_step = step.PredictionStep(self.model, self.strategy)
+
+    def train(self, folder, features, *, dev=None, begin=None):
+        """Trains to the end, from wherever the folder has got to, and loads the best weights.
+
+        Args:
+            folder: path, sealed by `seal`.
+            features: `features.Features` of the training set.
+            dev: Features whose score picks the best checkpoint, or None: the last is kept.
+            begin: function that loads the encoder's weights, called where a run begins.
+        """
+        settings = self.settings
+        with self.strategy.scope():
+            state = run.create_state(self.model.named_variables(), settings)
+
+        def forward(batch, dropout_seed):
+            is_training = dropout_seed is not None
+            outputs = self.model(batch, training=is_training, dropout_seed=dropout_seed)
+            return self.task.losses(outputs, batch)
+
+        def evaluate():
+            metrics = self.score(dev)
+            self._check_progress(int(state.step.numpy()), metrics)
+            return metrics
+
+        run.train_in_folder(
+            step.TrainStep(
+                forward,
+                task_losses.OBJECTIVES,
+                state=state,
+                config=settings,
+                strategy=self.strategy,
+            ),
+            folder,
+            begin=begin or (lambda: None),
+            make_dataset=lambda examples_seen: length_batches.training_batches(
+                features,
+                batch_size=settings.train_batch_size,
+                max_seq_length=self.max_seq_length,
+                seed=settings.seed,
+                skip_batches=examples_seen // settings.train_batch_size,
+            ),
+            units={"examples": settings.train_batch_size},
+            evaluate=evaluate if dev else None,
+        )
+        self.load(folder)
+
+    def load(self, path):
+        """Loads trained weights, the head's among them.
+
+        Raises:
+            ValueError: a weight is missing, such as the head of this task.
+        """
+        try:
+            model_folder.load_weights(self.model.named_variables(), path, required_prefix="")
+        except ValueError as error:
+            raise ValueError(
+                f"{path} must hold a model that was trained for {self.task.description['task']}, "
+                f"head and all; train first. {error}"
+            ) from error
+
+    def predict(self, features):
+        """Returns what the model gives for each example, in order: dict of array [n, ...]."""
+        batches = length_batches.prediction_batches(
+            features,
+            batch_size=self.settings.eval_batch_size,
+            max_seq_length=self.max_seq_length,
+        )
+        return loop.predict(self._prediction_step, batches)
+
+    def score(self, features):
+        """Returns the dev set's loss and metrics: dict of float."""
+        outputs = self.predict(features)
+        return {**self.task.score(outputs), **loss_of(self.task.losses, outputs, features)}
+
+    def _check_progress(self, done, metrics):
+        """Warns of a loss that is still at chance, or ends the run.
+
+        Raises:
+            loop.Diverged: the loss is at chance after STOP_AFTER of the steps, and the task
+                stops there.
+        """
+        chance, num_steps = self.task.chance_loss, self.settings.num_train_steps
+        if chance is None or done < WARN_AFTER * num_steps or metrics["loss"] < AT_CHANCE * chance:
+            return
+        problem = (
+            f"after {done:,} of {num_steps:,} steps the dev loss {metrics['loss']:.4f} is that of "
+            f"a guess, {chance:.4f}: try a lower `learning_rate` than "
+            f"{self.settings.learning_rate:g} or a longer warm-up"
+        )
+        if self.task.stops_at_chance and done >= STOP_AFTER * num_steps:
+            raise loop.Diverged(f"Stopped: {problem}. `--nostop_at_chance` goes on.")
+        print(f"warning: {problem}")
+
+
+def loss_of(losses, outputs, features):
+    """Returns {"loss": mean over the examples}, from outputs for all of them.
+
+    Args:
+        losses: function of `modeling.task_losses`.
+        outputs: dict of arrays [n, ...].
+        features: the labelled Features they belong to.
+    """
+    batch = {**features.columns, "example_weights": np.ones(len(features), np.float32)}
+    total, count = losses(
+        {name: tf.constant(values) for name, values in outputs.items()},
+        {name: tf.constant(values) for name, values in batch.items()},
+    )[task_losses.OBJECTIVES[0]]
+    return {"loss": float(total / count)}
+
+
+def begin_from(run, path):
+    """Loads the encoder's weights from another model and prints what was matched."""
+    print(model_folder.load_weights(run.model.named_variables(), path, leave=HEAD_PREFIXES))
+
+
+def seal(folder, *, config, tokenizer, settings, task):
+    """Writes what the model needs beside its weights, and what it was trained for.
+
+    Args:
+        folder: path.
+        config: AlbertConfig.
+        tokenizer: Tokenizer.
+        settings: dict of JSON values, every setting of the run.
+        task: Task.
+    """
+    model_folder.seal(folder, config=config, tokenizer=tokenizer, settings=settings)
+    write_json(os.path.join(folder, TASK), task.description)
+    labels = task.description["labels"]
+    if labels:
+        text = "".join(f"{label}\n" for label in labels)
+        files.write_bytes(os.path.join(folder, LABELS), text.encode())
+
+
+def write_json(path, value):
+    files.write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def write_rows(path, rows):
+    """Writes an iterable of JSON values, one a line."""
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    files.write_bytes(path, lines.encode())
+
+
+def run_seeds(folder, seeds, run_one):
+    """Runs once for each seed, going past those that are done, and returns their scores.
+
+    Args:
+        folder: path of the output.
+        seeds: list of int; one alone runs in `folder`, several in `folder/seed-<k>`.
+        run_one: function of (folder, seed) that returns a dict of float.
+
+    Returns:
+        A list of {"seed": int, "metrics": dict of float}, in order.
+    """
+    results = []
+    for seed in seeds:
+        inner = os.path.join(folder, f"seed-{seed}") if len(seeds) > 1 else folder
+        path = os.path.join(inner, SCORES)
+        if len(seeds) > 1 and files.exists(path):
+            metrics = json.loads(files.read_bytes(path))
+            print(f"seed {seed}: done before, {path}")
+        else:
+            if len(seeds) > 1:
+                print(f"== seed {seed} ({len(results) + 1} of {len(seeds)})")
+            metrics = run_one(inner, seed)
+            files.check_folder(inner)
+            write_json(path, metrics)
+        results.append({"seed": seed, "metrics": metrics})
+    return results
