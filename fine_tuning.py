@@ -192,3 +192,21 @@ def choose_settings(recipe, tuning, num_examples):
         "iterations_per_loop": -(-num_steps // (2 * NUM_EVALUATIONS)),
     }
     return command_line.from_flags(TrainConfig, **settings)
+
+
+def describe(config, settings, tuning, max_seq_length):
+    """Prints what is about to run."""
+    print(
+        f"model: {config.num_hidden_layers} layers of hidden size {config.hidden_size}, sharing "
+        f"{config.sharing}; at most {max_seq_length} pieces"
+    )
+    if not tuning.do_train:
+        return
+    print(
+        f"{settings.optimizer}: learning rate {settings.learning_rate:.3g}, "
+        f"{settings.num_train_steps:,} steps of {settings.train_batch_size} examples, "
+        f"{settings.num_warmup_steps:,} of them warm-up; dropout: hidden "
+        f"{config.hidden_dropout_prob:g}, attention {config.attention_probs_dropout_prob:g}, "
+        f"classifier {tuning.classifier_dropout_prob:g}; an evaluation every "
+        f"{settings.save_checkpoints_steps:,} steps"
+    )

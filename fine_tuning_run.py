@@ -19,7 +19,7 @@ from data import files, length_batches
 from modeling import task_losses
 from training import distribution, loop, run, step
 
-TASK, LABELS, SCORES = "task.json", "labels.txt", "scores.json"
+SCORES = "scores.json"
 HEAD_PREFIXES = ("output_", "cls/squad/", "start_logits/", "end_logits/", "answer_class/")
 AT_CHANCE = 0.99  # Of the loss of a guess: who is not below it has learnt nothing.
 # Shares of the training after which a loss at chance is warned of, and ends a run where wanted.
@@ -61,9 +61,9 @@ class Run:
     def __init__(self, task, config, settings, max_seq_length):
         self.task, self.config, self.settings = task, config, settings
         self.max_seq_length = max_seq_length
+        self._has_warned = False
         self.strategy = distribution.create_strategy(settings.strategy, settings.tpu_name)
-        for name in ("train_batch_size", "eval_batch_size"):
-            distribution.check_divisible(getattr(settings, name), self.strategy, name)
+        distribution.check_divisible(settings.eval_batch_size, self.strategy, "eval_batch_size")
         command_line.compile_quietly()
         with self.strategy.scope():
             self.model = task.make_model(config, settings.seed)
@@ -79,6 +79,7 @@ class Run:
             begin: function that loads the encoder's weights, called where a run begins.
         """
         settings = self.settings
+        distribution.check_divisible(settings.train_batch_size, self.strategy)
         with self.strategy.scope():
             state = run.create_state(self.model.named_variables(), settings)
 
@@ -159,7 +160,9 @@ class Run:
         )
         if self.task.stops_at_chance and done >= STOP_AFTER * num_steps:
             raise loop.Diverged(f"Stopped: {problem}. `--nostop_at_chance` goes on.")
-        print(f"warning: {problem}")
+        if not self._has_warned:
+            print(f"warning: {problem}")
+        self._has_warned = True
 
 
 def loss_of(losses, outputs, features):
@@ -178,9 +181,18 @@ def loss_of(losses, outputs, features):
     return {"loss": float(total / count)}
 
 
-def begin_from(run, path):
-    """Loads the encoder's weights from another model and prints what was matched."""
-    print(model_folder.load_weights(run.model.named_variables(), path, leave=HEAD_PREFIXES))
+def begin(run, tuning):
+    """Loads the encoder's weights, unless random ones are asked for, and prints what matched.
+
+    A head that the file holds stays there: it is another task's, or this one's before.
+
+    Args:
+        run: Run.
+        tuning: fine_tuning.FineTuneConfig.
+    """
+    if tuning.init_checkpoint:
+        variables = run.model.named_variables()
+        print(model_folder.load_weights(variables, tuning.init_checkpoint, leave=HEAD_PREFIXES))
 
 
 def seal(folder, *, config, tokenizer, settings, task):
@@ -194,11 +206,11 @@ def seal(folder, *, config, tokenizer, settings, task):
         task: Task.
     """
     model_folder.seal(folder, config=config, tokenizer=tokenizer, settings=settings)
-    write_json(os.path.join(folder, TASK), task.description)
+    write_json(os.path.join(folder, model_folder.TASK), task.description)
     labels = task.description["labels"]
     if labels:
         text = "".join(f"{label}\n" for label in labels)
-        files.write_bytes(os.path.join(folder, LABELS), text.encode())
+        files.write_bytes(os.path.join(folder, model_folder.LABELS), text.encode())
 
 
 def write_json(path, value):
@@ -211,29 +223,31 @@ def write_rows(path, rows):
     files.write_bytes(path, lines.encode())
 
 
-def run_seeds(folder, seeds, run_one):
+def run_all(tuning, settings, run_one):
     """Runs once for each seed, going past those that are done, and returns their scores.
 
     Args:
-        folder: path of the output.
-        seeds: list of int; one alone runs in `folder`, several in `folder/seed-<k>`.
+        tuning: fine_tuning.FineTuneConfig; one seed alone runs in `output_dir`, several in
+            `output_dir/seed-<k>`.
+        settings: TrainConfig, whose `seed` is the first.
         run_one: function of (folder, seed) that returns a dict of float.
 
     Returns:
         A list of {"seed": int, "metrics": dict of float}, in order.
     """
     results = []
-    for seed in seeds:
-        inner = os.path.join(folder, f"seed-{seed}") if len(seeds) > 1 else folder
-        path = os.path.join(inner, SCORES)
-        if len(seeds) > 1 and files.exists(path):
+    for seed in range(settings.seed, settings.seed + tuning.seeds):
+        several = tuning.seeds > 1
+        folder = os.path.join(tuning.output_dir, f"seed-{seed}") if several else tuning.output_dir
+        path = os.path.join(folder, SCORES)
+        if several and files.exists(path):
             metrics = json.loads(files.read_bytes(path))
             print(f"seed {seed}: done before, {path}")
         else:
-            if len(seeds) > 1:
-                print(f"== seed {seed} ({len(results) + 1} of {len(seeds)})")
-            metrics = run_one(inner, seed)
-            files.check_folder(inner)
+            if several:
+                print(f"== seed {seed} ({len(results) + 1} of {tuning.seeds})")
+            metrics = run_one(folder, seed)
+            files.check_folder(folder)
             write_json(path, metrics)
         results.append({"seed": seed, "metrics": metrics})
     return results

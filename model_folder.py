@@ -20,6 +20,7 @@ from modeling.config import AlbertConfig
 from training import initialization
 
 CONFIG, TOKENIZER, SETTINGS = "albert_config.json", "tokenizer", "settings.json"
+TASK, LABELS = "task.json", "labels.txt"
 # Folders inside a run's or a TF-Hub module's: the model's parts are further out.
 INNER_FOLDER = re.compile(r"best|checkpoints|step-\d+|variables")
 
@@ -104,6 +105,12 @@ def load_weights(named_variables, path, *, required_prefix="bert/", leave=()):
     return initialization.initialize(
         named_variables, path, required_prefix, translate=checkpoint_names.translate, leave=leave
     )
+
+
+def read_labels(path):
+    """Returns the labels that a run's folder was trained for, list[str]; empty without a list."""
+    found = find(path, LABELS)
+    return files.read_bytes(found).decode().splitlines() if found else []
 
 
 def has_weights(folder):

@@ -276,16 +276,13 @@ def main():
             folder,
             train.features,
             dev=asked.features if picks else None,
-            begin=lambda: (
-                tuning.init_checkpoint and fine_tuning_run.begin_from(run, tuning.init_checkpoint)
-            ),
+            begin=lambda: fine_tuning_run.begin(run, tuning),
         )
 
     if not tuning.do_train:
         run_one(tuning.output_dir, settings.seed)
         return
-    seeds = list(range(settings.seed, settings.seed + tuning.seeds))
-    results = fine_tuning_run.run_seeds(tuning.output_dir, seeds, run_one)
+    results = fine_tuning_run.run_all(tuning, settings, run_one)
     if len(results) > 1 and results[0]["metrics"]:
         print(repeated_runs.table([in_fractions(result) for result in results]))
 

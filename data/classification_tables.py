@@ -183,4 +183,4 @@ def label_names(task, value):
     return [name for name in map(as_text, names) if name]
 
 
-LABELS = {"classes": class_ids, "number": label_numbers, "several": label_sets}
+LABELS = {"classes": class_ids, "number": label_numbers, "multilabel": label_sets}

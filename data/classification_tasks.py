@@ -7,7 +7,7 @@ of the CLUE benchmark. One's own data makes a row too (data/classification_table
 import dataclasses
 from collections.abc import Mapping
 
-LABEL_KINDS = ("classes", "several", "number")
+LABEL_KINDS = ("classes", "multilabel", "number")
 ID_COLUMNS = ("index", "id")  # Taken where no other is named: a file's first of these.
 NLI_LABELS = ("contradiction", "entailment", "neutral")  # The original's order.
 RTE_LABELS = ("entailment", "not_entailment")
@@ -44,7 +44,7 @@ class ClassificationTask:
         files: split -> names of its file, the first of which that exists is taken. A
             name that begins with "dev" or "test" is one of perhaps several such splits.
         headers: split -> column names, where the file has no line of them.
-        label_kind: of LABEL_KINDS; "several" labels a row, none to all.
+        label_kind: of LABEL_KINDS; "multilabel" labels a row, none to all.
         label_separator: between several labels in one cell; JSON lines may hold a list.
         id_column: empty: `index` or `id` where there is one, else rows count from 0.
         leave_out_broken: whether train and dev rows with another number of columns are

@@ -10,7 +10,7 @@ from data.pretraining_examples import setting
 
 METRICS = {  # The first picks the best checkpoint.
     "classes": ("accuracy", "macro_f1", "matthews"),
-    "several": ("micro_f1", "macro_f1", "accuracy"),
+    "multilabel": ("micro_f1", "macro_f1", "accuracy"),
     "number": ("pearson", "spearman", "mean_squared_error"),
 }
 HEADERS = {"auto": None, "yes": True, "no": False}
@@ -108,7 +108,7 @@ def custom_task(custom, metrics=()):
     )
     if not task.labels and task.label_kind != "number":
         task = dataclasses.replace(task, labels=find_labels(task, custom.train_file))
-    least = 1 if task.label_kind == "several" else 2
+    least = 1 if task.label_kind == "multilabel" else 2
     if task.label_kind != "number" and len(task.labels) < least:
         raise ValueError(f"`labels` must be at least {least}. Received: {list(task.labels)}.")
     return task
@@ -124,7 +124,7 @@ def find_labels(task, train_file):
         raise ValueError("`labels` must be given where there is no `train_file`. Received: none.")
     columns = read_columns(task, train_file, "train")
     cells = columns.values[task.label_column]
-    several = task.label_kind == "several"
+    several = task.label_kind == "multilabel"
     rows = [label_names(task, cell) if several else [as_text(cell)] for cell in cells]
     counts = collections.Counter(name for names in rows for name in names)
     if "" in counts:

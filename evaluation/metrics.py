@@ -13,7 +13,7 @@ def predictions(logits, label_kind="classes"):
 
     Args:
         logits: float[n, C]; C = 1 for a number.
-        label_kind: "classes" (choices too), "several" or "number".
+        label_kind: "classes" (choices too), "multilabel" or "number".
 
     Returns:
         int32[n], the class of the highest logit, the lowest class of equals; for several labels
@@ -23,7 +23,7 @@ def predictions(logits, label_kind="classes"):
     logits = np.asarray(logits, np.float32)
     if label_kind == "number":
         return logits[:, 0]
-    if label_kind == "several":
+    if label_kind == "multilabel":
         return (logits > 0).astype(np.int32)
     return logits.argmax(axis=1).astype(np.int32)
 
@@ -33,13 +33,13 @@ def probabilities(logits, label_kind="classes"):
 
     Args:
         logits: float[n, C].
-        label_kind: "classes" or "several".
+        label_kind: "classes" or "multilabel".
 
     Returns:
         float64[n, C].
     """
     logits = np.asarray(logits, np.float64)
-    return special.expit(logits) if label_kind == "several" else special.softmax(logits, axis=1)
+    return special.expit(logits) if label_kind == "multilabel" else special.softmax(logits, axis=1)
 
 
 def _f1(label_ids, predictions):

@@ -12,7 +12,7 @@ import tensorflow as tf
 from modeling.losses import accuracy, cross_entropy
 
 # The names whose means add up to the loss, whatever the task.
-OBJECTIVES = ("task_loss",)
+OBJECTIVES = ("loss",)
 
 
 def weighted_sum(losses, weights):
@@ -28,10 +28,10 @@ def classification_losses(outputs, batch):
         batch: dict with `label_ids` int32[B], each in [0, C), and `example_weights`.
 
     Returns:
-        `task_loss`, `accuracy`.
+        `loss` and `accuracy`.
     """
     arguments = outputs["logits"], batch["label_ids"], batch["example_weights"]
-    return {"task_loss": cross_entropy(*arguments), "accuracy": accuracy(*arguments)}
+    return {"loss": cross_entropy(*arguments), "accuracy": accuracy(*arguments)}
 
 
 # A choice is a class of its row; padded ones are never the label and never the largest.
@@ -46,10 +46,10 @@ def regression_losses(outputs, batch):
         batch: dict with `label_ids` float32[B] and `example_weights`.
 
     Returns:
-        `task_loss`, in squared units of the label.
+        `loss`, in squared units of the label.
     """
     errors = tf.square(outputs["logits"][:, 0] - batch["label_ids"])
-    return {"task_loss": weighted_sum(errors, batch["example_weights"])}
+    return {"loss": weighted_sum(errors, batch["example_weights"])}
 
 
 def multilabel_losses(outputs, batch):
@@ -60,13 +60,13 @@ def multilabel_losses(outputs, batch):
         batch: dict with `label_ids` float32[B, C], each 0 or 1, and `example_weights`.
 
     Returns:
-        `task_loss`.
+        `loss`.
     """
     losses = tf.nn.sigmoid_cross_entropy_with_logits(
         labels=batch["label_ids"], logits=outputs["logits"]
     )
     losses = tf.reduce_mean(losses, axis=-1)
-    return {"task_loss": weighted_sum(losses, batch["example_weights"])}
+    return {"loss": weighted_sum(losses, batch["example_weights"])}
 
 
 def span_losses(outputs, batch):
@@ -80,13 +80,13 @@ def span_losses(outputs, batch):
             `example_weights`.
 
     Returns:
-        `task_loss`, `start_loss`, `end_loss`.
+        `loss`, `start_loss`, `end_loss`.
     """
     weights = batch["example_weights"]
     start_loss = cross_entropy(outputs["start_logits"], batch["start_positions"], weights)
     end_loss = cross_entropy(outputs["end_logits"], batch["end_positions"], weights)
     mean = 0.5 * (start_loss[0] + end_loss[0]), start_loss[1]
-    return {"task_loss": mean, "start_loss": start_loss, "end_loss": end_loss}
+    return {"loss": mean, "start_loss": start_loss, "end_loss": end_loss}
 
 
 def answerable_span_losses(outputs, batch):
@@ -99,7 +99,7 @@ def answerable_span_losses(outputs, batch):
             there is no answer), `is_impossible` int32[B] and `example_weights`.
 
     Returns:
-        `task_loss`, `start_loss`, `end_loss`, `answerability_loss`.
+        `loss`, `start_loss`, `end_loss`, `answerability_loss`.
     """
     weights = batch["example_weights"]
     start_losses, end_losses = (
@@ -110,7 +110,7 @@ def answerable_span_losses(outputs, batch):
         labels=tf.cast(batch["is_impossible"], tf.float32), logits=outputs["cls_logits"]
     )
     losses = {
-        "task_loss": 0.5 * (start_losses + end_losses) + 0.5 * answer_losses,
+        "loss": 0.5 * (start_losses + end_losses) + 0.5 * answer_losses,
         "start_loss": start_losses,
         "end_loss": end_losses,
         "answerability_loss": answer_losses,

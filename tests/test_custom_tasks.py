@@ -43,7 +43,7 @@ def test_a_row_may_have_several_labels_or_none(tmp_path):
         '{"text": "three", "label": ["z", "x"]}',
     )
     for path in (tsv, jsonl):
-        task, table = read("train", train_file=path, label_kind="several", label_separator="|")
+        task, table = read("train", train_file=path, label_kind="multilabel", label_separator="|")
         assert task.labels == ("x", "y", "z")
         assert table.label_ids.tolist() == [[1, 1, 0], [0, 0, 0], [1, 0, 1]]
 
@@ -123,4 +123,4 @@ def test_a_training_file_without_classes_is_refused(tmp_path, rows, message):
 def test_an_unknown_label_among_several_is_named(tmp_path):
     path = written(tmp_path, "a.tsv", "text\tlabel", "one\tx", "two\tx,q")
     with pytest.raises(ValueError, match=r"line 3: each of `label` must be one of \['x', 'y'\]"):
-        read("dev", dev_file=path, label_kind="several", labels="x,y")
+        read("dev", dev_file=path, label_kind="multilabel", labels="x,y")

@@ -72,7 +72,7 @@ def test_labels_and_predictions_are_not_mistaken_for_each_other():
 
 def test_a_row_of_several_labels_is_right_as_a_whole():
     labels = np.array([[1, 0, 1], [0, 0, 0], [1, 1, 1]], np.float32)
-    predicted = metrics.predictions([[1, -1, 2], [-1, -2, 0], [3, -1, 1]], "several")
+    predicted = metrics.predictions([[1, -1, 2], [-1, -2, 0], [3, -1, 1]], "multilabel")
     assert predicted.tolist() == [[1, 0, 1], [0, 0, 0], [1, 0, 1]]
     scores = metrics.score(["accuracy", "micro_f1", "macro_f1"], labels, predicted)
     assert scores["accuracy"] == pytest.approx(2 / 3)
@@ -103,7 +103,7 @@ def test_one_example_is_scored_and_tells_nothing():
 def test_probabilities_sum_to_1_or_stand_alone():
     logits = np.array([[1000.0, 0, 0], [0, 0, 0]])
     np.testing.assert_allclose(metrics.probabilities(logits)[:, 0], [1, 1 / 3])
-    np.testing.assert_allclose(metrics.probabilities(logits, "several")[:, 1], 0.5)
+    np.testing.assert_allclose(metrics.probabilities(logits, "multilabel")[:, 1], 0.5)
 
 
 def test_equal_logits_predict_the_first_class():

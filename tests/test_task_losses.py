@@ -16,7 +16,7 @@ def loss_and_gradients(task, model, batch):
     variables = model.named_variables()
     with tf.GradientTape() as tape:
         pairs = losses_of(task)(model(batch), batch)
-        total, count = pairs["task_loss"]
+        total, count = pairs["loss"]
         mean = total / count
     gradients = tape.gradient(mean, variables, unconnected_gradients="zero")
     return pairs, {name: tf.convert_to_tensor(g).numpy() for name, g in gradients.items()}
@@ -77,7 +77,7 @@ def mean(pair):
 def test_a_guess_among_classes_costs_the_log_of_their_number():
     batch = {"label_ids": tf.constant([2, 0]), "example_weights": tf.ones([2])}
     pairs = task_losses.classification_losses({"logits": tf.zeros([2, 3])}, batch)
-    assert mean(pairs["task_loss"]) == pytest.approx(np.log(3))
+    assert mean(pairs["loss"]) == pytest.approx(np.log(3))
     assert mean(pairs["accuracy"]) == 0.5
 
 
@@ -85,7 +85,7 @@ def test_a_padded_choice_takes_no_share_of_the_guess():
     logits = tf.constant([[0.0, 0.0, -1e9], [1.0, -1e9, -1e9]])
     batch = {"label_ids": tf.constant([1, 0]), "example_weights": tf.ones([2])}
     pairs = task_losses.choice_losses({"logits": logits}, batch)
-    assert mean(pairs["task_loss"]) == pytest.approx(np.log(2) / 2)
+    assert mean(pairs["loss"]) == pytest.approx(np.log(2) / 2)
 
 
 def test_regression_costs_the_square_of_the_error():
@@ -94,7 +94,7 @@ def test_regression_costs_the_square_of_the_error():
         "example_weights": tf.constant([1.0, 1, 0]),
     }
     pairs = task_losses.regression_losses({"logits": tf.constant([[1.0], [2.0], [0.0]])}, batch)
-    np.testing.assert_allclose(pairs["task_loss"], [0.25 + 9, 2])
+    np.testing.assert_allclose(pairs["loss"], [0.25 + 9, 2])
 
 
 def test_labels_for_themselves_cost_log_2_each_at_a_guess_whatever_their_number():
@@ -102,7 +102,7 @@ def test_labels_for_themselves_cost_log_2_each_at_a_guess_whatever_their_number(
         labels = tf.ones([2, num_labels])
         batch = {"label_ids": labels, "example_weights": tf.ones([2])}
         pairs = task_losses.multilabel_losses({"logits": labels * 0}, batch)
-        assert mean(pairs["task_loss"]) == pytest.approx(np.log(2))
+        assert mean(pairs["loss"]) == pytest.approx(np.log(2))
 
 
 SPANS = {
@@ -118,7 +118,7 @@ def test_a_span_costs_the_mean_of_its_edges():
     pairs = task_losses.span_losses({"start_logits": start, "end_logits": tf.zeros([2, 5])}, SPANS)
     start_loss = -(np.log(0.5) + np.log(0.2)) / 2
     assert mean(pairs["start_loss"]) == pytest.approx(start_loss)
-    assert mean(pairs["task_loss"]) == pytest.approx((start_loss + np.log(5)) / 2)
+    assert mean(pairs["loss"]) == pytest.approx((start_loss + np.log(5)) / 2)
 
 
 def test_an_answerable_span_costs_half_of_each_edge_and_half_of_the_verdict():
@@ -131,5 +131,5 @@ def test_an_answerable_span_costs_half_of_each_edge_and_half_of_the_verdict():
     pairs = task_losses.answerable_span_losses(outputs, SPANS)
     edges = -np.log([0.5, 0.2]).sum() - 2 * np.log(0.6)
     verdict = -np.log(0.75) - np.log(0.9)
-    np.testing.assert_allclose(pairs["task_loss"], [(edges + verdict) / 2, 2], rtol=1e-5)
+    np.testing.assert_allclose(pairs["loss"], [(edges + verdict) / 2, 2], rtol=1e-5)
     assert mean(pairs["answerability_loss"]) == pytest.approx(verdict / 2)

@@ -74,7 +74,7 @@ def test_what_stands_in_a_padded_choice_changes_no_gradient():
 
     def gradients(batch):
         with tf.GradientTape() as tape:
-            total, _ = task_losses.choice_losses(model(batch), batch)["task_loss"]
+            total, _ = task_losses.choice_losses(model(batch), batch)["loss"]
         return tape.gradient(total, model.named_variables())
 
     expected = gradients(batch)

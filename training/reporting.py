@@ -29,7 +29,7 @@ def console_columns(metrics):
         if kind == "loss" and accuracy is not None:
             columns.append(f"{task} {value:.4f} {accuracy:6.1%}")
         elif kind == "accuracy" and f"{task}_loss" not in metrics:
-            columns.append(f"{task} {value:6.1%}")
+            columns.append(f"{task or kind} {value:6.1%}")
         elif name.endswith("_per_second"):
             columns.append(f"{value:7,.0f} {name.removesuffix('_per_second')}/s")
         elif name == "learning_rate":

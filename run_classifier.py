@@ -1,0 +1,205 @@
+"""Fine-tunes ALBERT to classify texts or pairs of texts: GLUE, Chinese sets, one's own rows.
+
+    python run_classifier.py --task=MRPC --data_dir=glue --init_checkpoint=albert_base \\
+        --output_dir=output
+    python run_classifier.py --task=custom --train_file=train.tsv --dev_file=dev.tsv \\
+        --text_columns=text --label_column=label --init_checkpoint=model --output_dir=output
+    python run_classifier.py --task=MRPC --data_dir=glue --output_dir=output --nodo_train \\
+        --do_predict
+
+The score on the dev set picks the best checkpoint. Predictions go to
+`<set>_predictions.jsonl`, those of --do_predict also to the file that the GLUE site takes.
+"""
+
+import dataclasses
+import os
+
+from absl import flags
+
+import command_line
+import fine_tuning
+import recipes
+from data.classification_tasks import TASKS
+from data.custom_tasks import CustomData
+from training.config import TrainConfig
+
+CUSTOM = "custom"
+CHINESE = ("ChnSentiCorp", "LCQMC", "TNEWS", "AFQMC", "OCNLI", "CMNLI")
+LIKE = {"AX": "MNLI"}  # Whose recipe is taken.
+MANY_TRUNCATED = 0.5  # Share of the rows from which on it is warned of.
+
+TASK = flags.DEFINE_enum("task", None, [*TASKS, CUSTOM], "What to learn.")
+DATA_DIR = flags.DEFINE_string(
+    "data_dir", None, "Folder with the task's folder, or with its files, as GLUE's download makes."
+)
+RANK = flags.DEFINE_bool(
+    "rank", False, "QNLI, WNLI: also decide by comparing the rows that share a text (see README)."
+)
+for config_class in (CustomData, fine_tuning.FineTuneConfig, TrainConfig):
+    command_line.define_flags(config_class)
+
+
+def choose_task(tuning):
+    """Returns (ClassificationTask, folder of its files).
+
+    Raises:
+        ValueError: flags are missing, or belong to another task.
+    """
+    import model_folder
+    from data import custom_tasks
+
+    names = [field.name for field in dataclasses.fields(CustomData)]
+    given = [name for name in names if command_line.is_given(name)]
+    if TASK.value is None:
+        raise ValueError(f"`task` must be one of {[*TASKS, CUSTOM]}. Received: nothing.")
+    if TASK.value != CUSTOM:
+        if given:
+            raise ValueError(
+                f"`{given[0]}` is for --task=custom. Received: task={TASK.value}, whose files are "
+                "in `data_dir`."
+            )
+        if not DATA_DIR.value:
+            raise ValueError("`data_dir` must name the folder of the files. Received: nothing.")
+        task = TASKS[TASK.value]
+        if RANK.value and not task.ranked_label:
+            raise ValueError(f"`rank` is for QNLI and WNLI. Received: task={TASK.value}.")
+        return task, DATA_DIR.value
+    custom = command_line.from_flags(CustomData)
+    if not tuning.do_train and not custom.labels and custom.label_kind != "number":
+        labels = model_folder.read_labels(fine_tuning.trained_folder(tuning))
+        custom = dataclasses.replace(custom, labels=",".join(labels))
+    return custom_tasks.custom_task(custom), ""
+
+
+def read_tables(task, data_dir, tuning):
+    """Reads what is asked for: dict of split to classification_tables.Table."""
+    from data import classification_tables
+
+    wanted = {"train": tuning.do_train, "dev": tuning.do_eval, "test": tuning.do_predict}
+    splits = [split for kind, asked in wanted.items() if asked for split in task.splits(kind)]
+    for kind in ("train", "test") if TASK.value == CUSTOM else ():
+        if wanted[kind] and not task.splits(kind):
+            raise ValueError(f"`{kind}_file` must be given for `do_{kind}`. Received: nothing.")
+    tables = {split: classification_tables.read(task, data_dir, split) for split in splits}
+    if not tables:
+        raise ValueError(
+            f"There must be something to do. Received: task={TASK.value}, which has no files for "
+            f"what the `do_` flags ask ({', '.join(kind for kind in wanted if wanted[kind])})."
+        )
+    for table in tables.values():
+        left_out = {"of another number of columns": table.num_broken}
+        left_out["without a label"] = table.num_unlabelled
+        for reason, number in left_out.items():
+            if number:
+                print(f"note: {table.path}: left out {number:,} rows {reason}")
+    return tables
+
+
+def make_features(tables, tokenizer, length, folder):
+    """Tokenizes the tables: dict of split to Features; says how much is cut off."""
+    from data import classification
+
+    features = {}
+    for split, table in tables.items():
+        features[split] = made = classification.make_features(
+            table, tokenizer, length, os.path.join(folder, "cache")
+        )
+        print(
+            f"{split}: {len(made):,} rows of {made.lengths().mean():.0f} pieces in the mean, "
+            f"{made.truncated_share:.1%} of them cut at {length}"
+        )
+        if made.truncated_share > MANY_TRUNCATED:
+            print(
+                f"warning: most rows of {split} are cut at `max_seq_length` {length}: "
+                f"{made.truncated_share:.0%}"
+            )
+    return features
+
+
+def choose_recipe(hidden_size):
+    """Returns the task's recipe for models of one width."""
+    row = {"custom": recipes.OWN_DATA, **dict.fromkeys(CHINESE, recipes.CHINESE)}
+    name = LIKE.get(TASK.value, TASK.value)
+    return recipes.fine_tuning(name, hidden_size, row.get(TASK.value))
+
+
+def make_task(task, tables, classifier_dropout):
+    """Returns the fine_tuning_run.Task of a ClassificationTask."""
+    import classified_rows
+    import fine_tuning_run
+    from modeling import task_losses, task_models
+
+    losses = {
+        "classes": task_losses.classification_losses,
+        "multilabel": task_losses.multilabel_losses,
+        "number": task_losses.regression_losses,
+    }
+    dev = [tables[split] for split in task.splits("dev") if split in tables]
+    train = tables.get("train")
+    return fine_tuning_run.Task(
+        make_model=lambda config, seed: task_models.Classifier(
+            config, task.num_outputs, classifier_dropout, seed=seed
+        ),
+        losses=losses[task.label_kind],
+        score=lambda outputs: classified_rows.score(task, dev[0], outputs["logits"]),
+        chance_loss=train and classified_rows.chance_loss(task.label_kind, train.label_ids),
+        stops_at_chance=False,
+        description={
+            "task": TASK.value,
+            "kind": task.label_kind,
+            "labels": list(task.labels),
+            "metrics": list(task.metrics),
+            "submissions": dict(task.submissions),
+        },
+    )
+
+
+def main():
+    tuning = command_line.from_flags(fine_tuning.FineTuneConfig)
+    command_line.prepare_tensorflow()
+    import classified_rows
+    import fine_tuning_run
+    from evaluation import repeated_runs
+
+    task, data_dir = choose_task(tuning)
+    tables = read_tables(task, data_dir, tuning)
+    config, tokenizer = fine_tuning.choose_encoder(tuning, choose_recipe(0))
+    recipe = {**choose_recipe(config.hidden_size), "best_metric": task.metrics[0]}
+    length = fine_tuning.choose_length(tuning, recipe, config)
+    features = make_features(tables, tokenizer, length, tuning.output_dir)
+    settings = fine_tuning.choose_settings(recipe, tuning, len(features.get("train", [])))
+    run_task = make_task(task, tables, tuning.classifier_dropout_prob)
+    fine_tuning.describe(config, settings, tuning, length)
+
+    def run_one(folder, seed):
+        run = fine_tuning_run.Run(
+            run_task, config, dataclasses.replace(settings, seed=seed), length
+        )
+        if tuning.do_train:
+            fine_tuning_run.seal(
+                folder,
+                config=config,
+                tokenizer=tokenizer,
+                settings={**command_line.program_flags(), **dataclasses.asdict(run.settings)},
+                task=run_task,
+            )
+            dev = next((features[s] for s in task.splits("dev") if s in features), None)
+            run.train(
+                folder, features["train"], dev=dev, begin=lambda: fine_tuning_run.begin(run, tuning)
+            )
+        else:
+            run.load(fine_tuning.trained_folder(tuning))
+        figures = {}
+        for split in (split for split in tables if split != "train"):
+            logits = run.predict(features[split])["logits"]
+            figures |= classified_rows.report(task, tables[split], split, logits, rank=RANK.value)
+            classified_rows.write(task, tables[split], split, logits, folder, rank=RANK.value)
+        return figures
+
+    results = fine_tuning_run.run_all(tuning, settings, run_one)
+    if len(results) > 1 and results[0]["metrics"]:
+        print(repeated_runs.table(results))
+
+
+if __name__ == "__main__":
+    command_line.run(main)
