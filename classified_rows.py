@@ -58,7 +58,8 @@ def report(task, table, split, logits, rank=False):
     Returns:
         dict of name to float.
     """
-    warn_of_collapse(task, split, metrics.predictions(logits, task.label_kind))
+    names = task.labels if task.label_kind == "classes" else ()
+    warn_of_collapse(metrics.predictions(logits, task.label_kind), split, names)
     if table.label_ids is None:
         return {}
     found = score(task, table, logits)
@@ -72,11 +73,11 @@ def report(task, table, split, logits, rank=False):
     return found if is_first else {f"{split}_{name}": value for name, value in found.items()}
 
 
-def warn_of_collapse(task, split, predicted):
-    """Prints a warning where all predictions are one."""
+def warn_of_collapse(predicted, split, names=()):
+    """Prints a warning where all predictions are one; `names` are those of the classes."""
     common = metrics.common_prediction(predicted)
     if common is not None:
-        name = task.labels[common] if task.label_kind == "classes" else common
+        name = names[common] if names else common
         print(
             f"warning: the model has collapsed: all {len(predicted):,} predictions for {split} are "
             f"{name}. Try a lower `learning_rate`, a longer warm-up or another `seed`."

@@ -30,19 +30,24 @@ def plain_type(annotation):
     return annotation
 
 
-def define_flags(config_class):
+def define_flags(config_class, by_recipe=()):
     """Defines one flag per field, with that field's name, default, help and choices.
 
     Args:
         config_class: a dataclass whose fields carry `metadata={"help": ...}` and, where
             the value is one of a few, `"choices": (...)`.
+        by_recipe: names of fields that the program's recipe tells where no flag does: their
+            help says so and shows no default.
     """
     for field in dataclasses.fields(config_class):
         help_text, choices = field.metadata["help"], field.metadata.get("choices")
+        default = field.default
+        if field.name in by_recipe:
+            default, help_text = None, f"{help_text} By default as the task's recipe says."
         if choices:
-            flags.DEFINE_enum(field.name, field.default, choices, help_text)
+            flags.DEFINE_enum(field.name, default, choices, help_text)
         else:
-            DEFINE[plain_type(field.type)](field.name, field.default, help_text)
+            DEFINE[plain_type(field.type)](field.name, default, help_text)
 
 
 def from_flags(config_class, **recipe):

@@ -4,10 +4,28 @@ Only programs import this module.
 """
 
 import dataclasses
+import json
 
-from training.config import setting
+from absl import flags
+
+import command_line
+from training.config import TrainConfig, setting
 
 NUM_EVALUATIONS = 10  # In a run; the best of them is kept.
+MANY_TRUNCATED = 0.5  # Share of the examples from which on it is warned of.
+BY_RECIPE = (  # Of TrainConfig; see `choose_settings`.
+    "optimizer",
+    "learning_rate",
+    "train_batch_size",
+    "num_train_steps",
+    "num_warmup_steps",
+    "save_checkpoints_steps",
+    "iterations_per_loop",
+    "keep_checkpoint_max",
+    "best_metric",
+    "eval_batch_size",
+)
+flags.disclaim_key_flags()  # They belong to the program that asks for them.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +86,12 @@ class FineTuneConfig:
                 "`from_scratch` begins with random weights. Received: from_scratch and "
                 f"init_checkpoint={self.init_checkpoint}; give one of them."
             )
+
+
+def define_flags():
+    """Defines the flags of FineTuneConfig and TrainConfig."""
+    command_line.define_flags(FineTuneConfig)
+    command_line.define_flags(TrainConfig, BY_RECIPE)
 
 
 def choose_encoder(tuning, recipe):
@@ -137,17 +161,33 @@ def trained_folder(tuning):
     return tuning.init_checkpoint
 
 
+def as_trained(folder, names):
+    """Returns what a run's folder keeps of some settings: dict of name to value."""
+    import model_folder
+    from data import files
+
+    path = model_folder.find(folder, model_folder.SETTINGS)
+    kept = json.loads(files.read_bytes(path)) if path else {}
+    return {name: kept[name] for name in names if name in kept}
+
+
 def choose_length(tuning, recipe, config):
-    """Returns the longest sequence, in pieces; a flag beyond the model's table is an error."""
-    most = config.max_position_embeddings
-    if tuning.max_seq_length is None:
+    """Returns the longest sequence, in pieces: the flag's, the trained run's, the recipe's.
+
+    Raises:
+        ValueError: the model's table of positions is shorter than the flag's.
+    """
+    length, most = tuning.max_seq_length, config.max_position_embeddings
+    if length is None and not tuning.do_train:
+        length = as_trained(trained_folder(tuning), ["max_seq_length"]).get("max_seq_length")
+    if length is None:
         return min(recipe["max_seq_length"], most)
-    if not 1 <= tuning.max_seq_length <= most:
+    if not 1 <= length <= most:
         raise ValueError(
             "`max_seq_length` must lie within what the model was trained for. Received: "
-            f"max_seq_length={tuning.max_seq_length}, max_position_embeddings={most}."
+            f"max_seq_length={length}, max_position_embeddings={most}."
         )
-    return tuning.max_seq_length
+    return length
 
 
 def choose_settings(recipe, tuning, num_examples):
@@ -164,9 +204,7 @@ def choose_settings(recipe, tuning, num_examples):
     Raises:
         ValueError: both steps and epochs are given.
     """
-    import command_line
     from data import length_batches
-    from training.config import TrainConfig
 
     names = {field.name for field in dataclasses.fields(TrainConfig)}
     settings = {name: value for name, value in recipe.items() if name in names}
@@ -192,6 +230,19 @@ def choose_settings(recipe, tuning, num_examples):
         "iterations_per_loop": -(-num_steps // (2 * NUM_EVALUATIONS)),
     }
     return command_line.from_flags(TrainConfig, **settings)
+
+
+def describe_features(features, split, max_seq_length):
+    """Prints how long the examples of one set are, and warns where most are cut."""
+    print(
+        f"{split}: {len(features):,} examples of {features.lengths().mean():.0f} pieces in the "
+        f"mean, {features.truncated_share:.1%} of them cut at {max_seq_length}"
+    )
+    if features.truncated_share > MANY_TRUNCATED:
+        print(
+            f"warning: most examples of {split} are cut at `max_seq_length` {max_seq_length}: "
+            f"{features.truncated_share:.0%}"
+        )
 
 
 def describe(config, settings, tuning, max_seq_length):

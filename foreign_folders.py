@@ -33,7 +33,10 @@ def read_config(folder):
         path = os.path.join(folder, name)
         if files.exists(path):
             try:
-                return reader(read_json(path))
+                values = read_json(path)
+                if name == HUGGING_FACE and "model_type" not in values:
+                    continue  # A file of somebody else's, under a common name.
+                return reader(values)
             except ValueError as error:
                 raise ValueError(f"{path}: {error}") from error
     return None

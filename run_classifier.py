@@ -21,12 +21,10 @@ import fine_tuning
 import recipes
 from data.classification_tasks import TASKS
 from data.custom_tasks import CustomData
-from training.config import TrainConfig
 
 CUSTOM = "custom"
 CHINESE = ("ChnSentiCorp", "LCQMC", "TNEWS", "AFQMC", "OCNLI", "CMNLI")
 LIKE = {"AX": "MNLI"}  # Whose recipe is taken.
-MANY_TRUNCATED = 0.5  # Share of the rows from which on it is warned of.
 
 TASK = flags.DEFINE_enum("task", None, [*TASKS, CUSTOM], "What to learn.")
 DATA_DIR = flags.DEFINE_string(
@@ -35,8 +33,8 @@ DATA_DIR = flags.DEFINE_string(
 RANK = flags.DEFINE_bool(
     "rank", False, "QNLI, WNLI: also decide by comparing the rows that share a text (see README)."
 )
-for config_class in (CustomData, fine_tuning.FineTuneConfig, TrainConfig):
-    command_line.define_flags(config_class)
+command_line.define_flags(CustomData)
+fine_tuning.define_flags()
 
 
 def choose_task(tuning):
@@ -104,15 +102,7 @@ def make_features(tables, tokenizer, length, folder):
         features[split] = made = classification.make_features(
             table, tokenizer, length, os.path.join(folder, "cache")
         )
-        print(
-            f"{split}: {len(made):,} rows of {made.lengths().mean():.0f} pieces in the mean, "
-            f"{made.truncated_share:.1%} of them cut at {length}"
-        )
-        if made.truncated_share > MANY_TRUNCATED:
-            print(
-                f"warning: most rows of {split} are cut at `max_seq_length` {length}: "
-                f"{made.truncated_share:.0%}"
-            )
+        fine_tuning.describe_features(made, split, length)
     return features
 
 
@@ -180,7 +170,11 @@ def main():
                 folder,
                 config=config,
                 tokenizer=tokenizer,
-                settings={**command_line.program_flags(), **dataclasses.asdict(run.settings)},
+                settings={
+                    **command_line.program_flags(),
+                    **dataclasses.asdict(run.settings),
+                    "max_seq_length": length,
+                },
                 task=run_task,
             )
             dev = next((features[s] for s in task.splits("dev") if s in features), None)

@@ -12,7 +12,6 @@ official scripts on predictions.json.
 """
 
 import dataclasses
-import json
 
 import command_line
 import fine_tuning
@@ -79,19 +78,8 @@ class SquadConfig:
             raise ValueError("`metric` cmrc is for version 1.1. Received: version=2.0.")
 
 
-for config_class in (SquadConfig, fine_tuning.FineTuneConfig, TrainConfig):
-    command_line.define_flags(config_class)
-
-
-def as_trained(folder):
-    """Returns the settings of SquadConfig, and `max_seq_length`, that a model was trained with."""
-    import model_folder
-    from data import files
-
-    path = model_folder.find(folder, model_folder.SETTINGS)
-    kept = json.loads(files.read_bytes(path)) if path else {}
-    names = {*KEPT, "max_seq_length"} & kept.keys()
-    return {name: kept[name] for name in names}
+command_line.define_flags(SquadConfig)
+fine_tuning.define_flags()
 
 
 def read_questions(squad_config, tokenizer, max_seq_length, trains):
@@ -245,9 +233,7 @@ def main():
     from evaluation import repeated_runs
 
     if not tuning.do_train:
-        kept = as_trained(fine_tuning.trained_folder(tuning))
-        length = kept.pop("max_seq_length", None)
-        tuning = dataclasses.replace(tuning, max_seq_length=tuning.max_seq_length or length)
+        kept = fine_tuning.as_trained(fine_tuning.trained_folder(tuning), KEPT)
         squad_config = command_line.from_flags(SquadConfig, **kept)
     name = f"SQuAD {squad_config.version}"
     config, tokenizer = fine_tuning.choose_encoder(tuning, recipes.fine_tuning(name, 0))

@@ -149,7 +149,7 @@ LATER_MISTAKES = {
     ),
     "weights of another shape": (
         {"init_checkpoint": "{place}/run", "albert_config_file": "{place}/narrow.json"},
-        ["[16, 32]", "[16, 64]", "bert/encoder/embedding_hidden_mapping_in/kernel"],
+        ["hidden_size is 64, and 32 in the config"],
     ),
     "no such weights": ({"init_checkpoint": "{place}/absent"}, ["{place}/absent"]),
     "nothing to evaluate": (

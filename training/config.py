@@ -20,8 +20,8 @@ class TrainConfig:
     optimizer: str = setting("lamb", "Update rule.", choices=("lamb", "adamw"))
     learning_rate: float | None = setting(
         None,
-        "Peak learning rate. Not given: the recipe's 0.00176 at a batch of 4096, for LAMB times "
-        "the square root of train_batch_size/4096.",
+        "Peak learning rate; pretraining's, for LAMB, is 0.00176 times the square root of "
+        "train_batch_size/4096 unless told.",
     )
     num_train_steps: int = setting(125_000, "Optimizer steps, warm-up included.")
     num_warmup_steps: int = setting(3_125, "Steps of linear warm-up.")
