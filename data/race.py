@@ -72,6 +72,7 @@ def read(data_dir, split, level=""):
         for level, folder in level_folders(find_folder(data_dir, split), level)
         for path, line, passage in read_folder(folder)
     ]
+    check_ids(passages)
     rows = [
         (number, level, f"{passage['id']}-{place}", *question)
         for number, (level, path, line, passage) in enumerate(passages)
@@ -94,6 +95,15 @@ def read(data_dir, split, level=""):
         options=options,
         label_ids=None if None in answers else np.array(answers, np.int32),
     )
+
+
+def check_ids(passages):
+    """Raises ValueError where two passages, (level, path, line, dict), have the same id."""
+    places = {}
+    for _, path, line, passage in passages:
+        place = f"{path}, line {line}"
+        if (first := places.setdefault(passage["id"], place)) != place:
+            raise fault(place, f"`id` must not be that of {first}", passage["id"])
 
 
 def find_folder(data_dir, split):
@@ -180,7 +190,8 @@ def checked_passage(passage, path, line):
     place = f"{path}, line {line}"
     if not isinstance(passage, dict):
         raise fault(place, "a passage must be one JSON object", passage)
-    passage.setdefault("id", os.path.basename(path))
+    folder, name = os.path.split(path)
+    passage.setdefault("id", f"{os.path.basename(folder)}{name}" + (f":{line}" if line > 1 else ""))
     if not isinstance(passage.get("article"), str):
         raise fault(place, "`article` must be text", passage.get("article"))
     for name in ("questions", "answers"):

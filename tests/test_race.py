@@ -88,9 +88,27 @@ def test_a_set_without_answers_is_unlabelled(tmp_path):
     unlabelled = {name: value for name, value in BUS.items() if name != "answers"}
     written(tmp_path, "test/a.txt", unlabelled)
     assert race.read(str(tmp_path), "test").label_ids is None
-    written(tmp_path, "test/b.txt", BUS)
+    written(tmp_path, "test/b.txt", {**BUS, "id": "other"})
     with pytest.raises(ValueError, match=r"must have `answers`, or none.*high2\.txt-0"):
         race.read(str(tmp_path), "test")
+
+
+def test_passages_without_ids_are_named_after_their_files(tmp_path):
+    nameless = {name: value for name, value in BUS.items() if name != "id"}
+    written(tmp_path, "dev/middle/1.txt", nameless)
+    written(tmp_path, "dev/high/all.txt", nameless, nameless)
+    assert race.read(str(tmp_path), "dev").ids == [
+        "middle1.txt-0",
+        "highall.txt-0",
+        "highall.txt:2-0",
+    ]
+
+
+def test_an_id_that_comes_twice_is_refused(tmp_path):
+    written(tmp_path, "dev/high/1.txt", BUS)
+    written(tmp_path, "dev/high/2.txt", BUS)
+    with pytest.raises(ValueError, match=r"2\.txt, line 1: `id` must not be that of .*1\.txt"):
+        race.read(str(tmp_path), "dev")
 
 
 def test_a_file_may_be_spread_over_lines(tmp_path):
