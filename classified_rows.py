@@ -32,6 +32,21 @@ def chance_loss(label_kind, label_ids):
     return float(stats.entropy(shares, axis=0).mean())
 
 
+def per_row(features, logits):
+    """Returns the logits of each row: where rows were read in windows, the mean over them.
+
+    Args:
+        features: data.features.Features of the rows.
+        logits: float32[examples, C].
+    """
+    if "row" not in features.columns:
+        return logits
+    row = features.columns["row"]
+    sums = np.zeros((row[-1] + 1, logits.shape[1]), np.float64)
+    np.add.at(sums, row, logits)
+    return (sums / np.bincount(row)[:, np.newaxis]).astype(np.float32)
+
+
 def score(task, table, logits):
     """Scores the predictions.
 

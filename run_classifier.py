@@ -30,6 +30,13 @@ TASK = flags.DEFINE_enum("task", None, [*TASKS, CUSTOM], "What to learn.")
 DATA_DIR = flags.DEFINE_string(
     "data_dir", None, "Folder with the task's folder, or with its files, as GLUE's download makes."
 )
+LONG_TEXTS = flags.DEFINE_enum(
+    "long_texts",
+    "cut",
+    ["cut", "windows"],
+    "What becomes of a row longer than --max_seq_length: cut, or read in windows that overlap by "
+    "half, whose predictions are averaged.",
+)
 RANK = flags.DEFINE_bool(
     "rank", False, "QNLI, WNLI: also decide by comparing the rows that share a text (see README)."
 )
@@ -113,7 +120,7 @@ def choose_recipe(hidden_size):
     return recipes.fine_tuning(name, hidden_size, row.get(TASK.value))
 
 
-def make_task(task, tables, classifier_dropout):
+def make_task(task, tables, features, classifier_dropout):
     """Returns the fine_tuning_run.Task of a ClassificationTask."""
     import classified_rows
     import fine_tuning_run
@@ -124,14 +131,19 @@ def make_task(task, tables, classifier_dropout):
         "multilabel": task_losses.multilabel_losses,
         "number": task_losses.regression_losses,
     }
-    dev = [tables[split] for split in task.splits("dev") if split in tables]
+    dev = next((split for split in task.splits("dev") if split in tables), None)
     train = tables.get("train")
+
+    def score(outputs):
+        logits = classified_rows.per_row(features[dev], outputs["logits"])
+        return classified_rows.score(task, tables[dev], logits)
+
     return fine_tuning_run.Task(
         make_model=lambda config, seed: task_models.Classifier(
             config, task.num_outputs, classifier_dropout, seed=seed
         ),
         losses=losses[task.label_kind],
-        score=lambda outputs: classified_rows.score(task, dev[0], outputs["logits"]),
+        score=score,
         chance_loss=train and classified_rows.chance_loss(task.label_kind, train.label_ids),
         stops_at_chance=False,
         description={
@@ -158,7 +170,7 @@ def main():
     length = fine_tuning.choose_length(tuning, recipe, config)
     features = make_features(tables, tokenizer, length, tuning.output_dir)
     settings = fine_tuning.choose_settings(recipe, tuning, len(features.get("train", [])))
-    run_task = make_task(task, tables, tuning.classifier_dropout_prob)
+    run_task = make_task(task, tables, features, tuning.classifier_dropout_prob)
     fine_tuning.describe(config, settings, tuning, length)
 
     def run_one(folder, seed):
@@ -185,7 +197,8 @@ def main():
             run.load(fine_tuning.trained_folder(tuning))
         figures = {}
         for split in (split for split in tables if split != "train"):
-            logits = run.predict(features[split])["logits"]
+            outputs = run.predict(features[split])
+            logits = classified_rows.per_row(features[split], outputs["logits"])
             figures |= classified_rows.report(task, tables[split], split, logits, rank=RANK.value)
             classified_rows.write(task, tables[split], split, logits, folder, rank=RANK.value)
         return figures

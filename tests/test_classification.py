@@ -94,10 +94,41 @@ def test_the_share_of_truncated_examples_is_told():
     assert classification.make_features(pairs, TOKENIZER, 5).truncated_share == 0.5
 
 
+def test_windows_over_a_long_text_overlap_by_half_and_reach_its_end():
+    letters = list("abcdefghij")
+    labelled = table([" ".join(letters), "a b"], label_ids=np.array([1, 0], np.int32))
+    made = classification.make_features(labelled, TOKENIZER, 6, in_windows=True)
+    assert made.columns["row"].tolist() == [0, 0, 0, 0, 1]
+    assert made.columns["label_ids"].tolist() == [1, 1, 1, 1, 0]
+    assert made.lengths().tolist() == [6, 6, 6, 6, 4]
+    whole = TOKENIZER.encode(" ".join(letters))
+    for window, begin in enumerate([0, 2, 4, 6]):
+        assert made.sequence("input_ids", window)[1:-1].tolist() == whole[begin : begin + 4]
+
+
+def test_each_window_of_a_pair_has_the_second_text():
+    made = classification.make_features(
+        table(["a b c d e f g"], ["x y"]), TOKENIZER, 8, in_windows=True
+    )
+    for example in range(len(made)):
+        *_, x, y, end = made.sequence("input_ids", example)
+        assert [x, y] == TOKENIZER.encode("x y") and end == TOKENIZER.sep_id
+        assert made.sequence("segment_ids", example)[-3:].tolist() == [1, 1, 1]
+    assert len(made) == 5 and made.truncated_share == 0
+
+
+def test_rows_that_fit_are_the_same_in_windows():
+    short = table(["a b", "c"], ["d", "e f"])
+    plain = classification.make_features(short, TOKENIZER, 16)
+    windows = classification.make_features(short, TOKENIZER, 16, in_windows=True)
+    for name, values in plain.sequences.items():
+        np.testing.assert_array_equal(values, windows.sequences[name])
+
+
 def test_features_follow_the_texts_and_the_labels_and_the_length(tmp_path):
     def made(texts, label, length):
         labelled = table(texts, label_ids=np.array([label], np.float32))
-        return classification.make_features(labelled, TOKENIZER, length, str(tmp_path))
+        return classification.make_features(labelled, TOKENIZER, length, cache_folder=str(tmp_path))
 
     for _ in range(2):  # The second time from the cache.
         assert made(["a the"], 1.5, 8).columns["label_ids"].tolist() == [1.5]
