@@ -61,7 +61,6 @@ class Run:
     def __init__(self, task, config, settings, max_seq_length):
         self.task, self.config, self.settings = task, config, settings
         self.max_seq_length = max_seq_length
-        self._has_warned = False
         self.strategy = distribution.create_strategy(settings.strategy, settings.tpu_name)
         distribution.check_divisible(settings.eval_batch_size, self.strategy, "eval_batch_size")
         command_line.compile_quietly()
@@ -146,23 +145,30 @@ class Run:
     def _check_progress(self, done, metrics):
         """Warns of a loss that is still at chance, or ends the run.
 
+        One evaluation decides each: a model that learns its training set by heart comes back to
+        that loss on the dev set, and beyond, while its other scores rise.
+
         Raises:
             loop.Diverged: the loss is at chance after STOP_AFTER of the steps, and the task
                 stops there.
         """
         chance, num_steps = self.task.chance_loss, self.settings.num_train_steps
-        if chance is None or done < WARN_AFTER * num_steps or metrics["loss"] < AT_CHANCE * chance:
+        before = done - self.settings.save_checkpoints_steps
+
+        def is_first_after(share):
+            return before / num_steps < share <= done / num_steps
+
+        if chance is None or metrics["loss"] < AT_CHANCE * chance:
             return
         problem = (
             f"after {done:,} of {num_steps:,} steps the dev loss {metrics['loss']:.4f} is that of "
             f"a guess, {chance:.4f}: try a lower `learning_rate` than "
             f"{self.settings.learning_rate:g} or a longer warm-up"
         )
-        if self.task.stops_at_chance and done >= STOP_AFTER * num_steps:
+        if self.task.stops_at_chance and is_first_after(STOP_AFTER) and done < num_steps:
             raise loop.Diverged(f"Stopped: {problem}. `--nostop_at_chance` goes on.")
-        if not self._has_warned:
+        if is_first_after(WARN_AFTER):
             print(f"warning: {problem}")
-        self._has_warned = True
 
 
 def loss_of(losses, outputs, features):
@@ -215,12 +221,6 @@ def seal(folder, *, config, tokenizer, settings, task):
 
 def write_json(path, value):
     files.write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
-
-
-def write_rows(path, rows):
-    """Writes an iterable of JSON values, one a line."""
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    files.write_bytes(path, lines.encode())
 
 
 def run_all(tuning, settings, run_one):

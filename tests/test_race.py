@@ -2,39 +2,15 @@ import json
 
 import pytest
 from conftest import shared_data
+from made_passages import BUS, LEMONS, write, write_official
 
 from data import race
-
-LEMONS = {
-    "id": "middle1.txt",
-    "article": "Mina sold lemons on Friday.",
-    "questions": ["Mina sold _ .", "When did she sell?"],
-    "options": [["plums", "lemons", "bread", "ice"], ["Monday", "Sunday", "Friday", "never"]],
-    "answers": ["B", "C"],
-}
-BUS = {
-    "id": "high2.txt",
-    "article": "One bus.",
-    "questions": ["How many?"],
-    "options": [["1", "2"]],
-    "answers": ["A"],
-}
-
-
-def written(folder, name, *passages):
-    """Writes a file of passages, one a line, and its folder."""
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(json.dumps(passage) for passage in passages), encoding="utf-8")
 
 
 @pytest.fixture
 def official(tmp_path):
     """Makes an official folder with strays in it."""
-    written(tmp_path, "RACE/dev/middle/1.txt", LEMONS)
-    written(tmp_path, "RACE/dev/high/2.txt", BUS)
-    for name in ("middle/.DS_Store", "middle/._1.txt", "high/notes.md"):
-        (tmp_path / "RACE/dev" / name).write_bytes(b"\0\xff")
+    write_official(tmp_path)
     return tmp_path
 
 
@@ -59,25 +35,25 @@ def test_one_level_may_be_read(official, level, number):
 
 def test_files_come_in_the_order_of_their_numbers(tmp_path):
     for name in ("10", "9", "x", "1"):
-        written(tmp_path, f"train/high/{name}.txt", {**BUS, "id": name})
+        write(tmp_path, f"train/high/{name}.txt", {**BUS, "id": name})
     assert race.read(str(tmp_path), "train").ids == ["1-0", "9-0", "10-0", "x-0"]
 
 
 def test_one_merged_file_is_read_line_by_line(tmp_path):
-    written(tmp_path, "dev/middle/all.txt", LEMONS, BUS)
+    write(tmp_path, "dev/middle/all.txt", LEMONS, BUS)
     assert len(race.read(str(tmp_path), "dev")) == 3
 
 
 def test_a_merged_file_beside_the_others_counts_nothing_twice(official):
-    written(official, "RACE/dev/middle/all.txt", LEMONS)
+    write(official, "RACE/dev/middle/all.txt", LEMONS)
     assert len(race.read(str(official), "dev")) == 3
-    written(official, "RACE/dev/middle/all.txt", LEMONS, BUS)
+    write(official, "RACE/dev/middle/all.txt", LEMONS, BUS)
     with pytest.raises(ValueError, match=r"all\.txt must hold just the passages of the files"):
         race.read(str(official), "dev")
 
 
 def test_other_sets_may_have_no_levels(tmp_path):
-    written(tmp_path, "train/a.txt", BUS)
+    write(tmp_path, "train/a.txt", BUS)
     questions = race.read(str(tmp_path), "train")
     assert questions.levels == [""]
     with pytest.raises(ValueError, match="`level` must be one of"):
@@ -86,17 +62,17 @@ def test_other_sets_may_have_no_levels(tmp_path):
 
 def test_a_set_without_answers_is_unlabelled(tmp_path):
     unlabelled = {name: value for name, value in BUS.items() if name != "answers"}
-    written(tmp_path, "test/a.txt", unlabelled)
+    write(tmp_path, "test/a.txt", unlabelled)
     assert race.read(str(tmp_path), "test").label_ids is None
-    written(tmp_path, "test/b.txt", {**BUS, "id": "other"})
+    write(tmp_path, "test/b.txt", {**BUS, "id": "other"})
     with pytest.raises(ValueError, match=r"must have `answers`, or none.*high2\.txt-0"):
         race.read(str(tmp_path), "test")
 
 
 def test_passages_without_ids_are_named_after_their_files(tmp_path):
     nameless = {name: value for name, value in BUS.items() if name != "id"}
-    written(tmp_path, "dev/middle/1.txt", nameless)
-    written(tmp_path, "dev/high/all.txt", nameless, nameless)
+    write(tmp_path, "dev/middle/1.txt", nameless)
+    write(tmp_path, "dev/high/all.txt", nameless, nameless)
     assert race.read(str(tmp_path), "dev").ids == [
         "middle1.txt-0",
         "highall.txt-0",
@@ -105,8 +81,8 @@ def test_passages_without_ids_are_named_after_their_files(tmp_path):
 
 
 def test_an_id_that_comes_twice_is_refused(tmp_path):
-    written(tmp_path, "dev/high/1.txt", BUS)
-    written(tmp_path, "dev/high/2.txt", BUS)
+    write(tmp_path, "dev/high/1.txt", BUS)
+    write(tmp_path, "dev/high/2.txt", BUS)
     with pytest.raises(ValueError, match=r"2\.txt, line 1: `id` must not be that of .*1\.txt"):
         race.read(str(tmp_path), "dev")
 
@@ -132,14 +108,14 @@ def test_a_file_may_be_spread_over_lines(tmp_path):
     ],
 )
 def test_a_fault_names_file_and_line(tmp_path, change, message):
-    written(tmp_path, "dev/high/all.txt", LEMONS, {**BUS, **change})
+    write(tmp_path, "dev/high/all.txt", LEMONS, {**BUS, **change})
     with pytest.raises(ValueError, match=message):
         race.read(str(tmp_path), "dev")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "no JSON"])
 def test_what_is_no_passage_is_refused(tmp_path, text):
-    written(tmp_path, "dev/high/1.txt", LEMONS)
+    write(tmp_path, "dev/high/1.txt", LEMONS)
     (tmp_path / "dev/high/2.txt").write_text(text)
     with pytest.raises(ValueError, match=r"2\.txt, line 1: a passage must be one JSON object"):
         race.read(str(tmp_path), "dev")
