@@ -107,7 +107,11 @@ def make_features(tables, tokenizer, length, folder):
     features = {}
     for split, table in tables.items():
         features[split] = made = classification.make_features(
-            table, tokenizer, length, os.path.join(folder, "cache")
+            table,
+            tokenizer,
+            length,
+            in_windows=LONG_TEXTS.value == "windows",
+            cache_folder=os.path.join(folder, "cache"),
         )
         fine_tuning.describe_features(made, split, length)
     return features
