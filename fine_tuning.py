@@ -55,7 +55,7 @@ class FineTuneConfig:
     num_train_epochs: float | None = setting(
         None, "Passes over the training set, in place of --num_train_steps."
     )
-    warmup_proportion: float = setting(0.1, "Share of warm-up, where epochs tell the steps.")
+    warmup_proportion: float = setting(0.1, "Share of warm-up, where no recipe tells it in steps.")
     hidden_dropout_prob: float | None = setting(
         None, "Dropout of embeddings and block outputs. Not given: the recipe's."
     )
@@ -193,8 +193,9 @@ def choose_length(tuning, recipe, config):
 def choose_settings(recipe, tuning, num_examples):
     """Returns TrainConfig: the user's flags, then the task's recipe, fitted to the training set.
 
-    With `num_train_epochs` the steps are those of that many passes, and the warm-up is
-    `warmup_proportion` of them. Unless flags say otherwise, ten evaluations share the run.
+    With `num_train_epochs` the steps are those of that many passes. The warm-up is the recipe's
+    share of the steps, or `warmup_proportion` of them. Unless flags say otherwise, ten
+    evaluations share the run.
 
     Args:
         recipe: dict of `recipes.fine_tuning`.
@@ -216,12 +217,11 @@ def choose_settings(recipe, tuning, num_examples):
             f"Received: both, {given.num_train_steps} and {tuning.num_train_epochs}."
         )
     epochs = None if steps_are_given else tuning.num_train_epochs or recipe.get("epochs")
+    num_steps, warmup_share = given.num_train_steps, tuning.warmup_proportion
     if epochs:
         per_epoch = length_batches.num_batches(num_examples, given.train_batch_size)
         num_steps = max(1, round(per_epoch * epochs))
-        warmup_share = tuning.warmup_proportion
-    else:
-        num_steps = given.num_train_steps
+    elif "num_train_steps" in recipe:
         warmup_share = recipe["num_warmup_steps"] / recipe["num_train_steps"]
     settings |= {
         "num_train_steps": num_steps,

@@ -61,6 +61,8 @@ class Run:
     def __init__(self, task, config, settings, max_seq_length):
         self.task, self.config, self.settings = task, config, settings
         self.max_seq_length = max_seq_length
+        if settings.deterministic:
+            distribution.make_deterministic(settings.seed)
         self.strategy = distribution.create_strategy(settings.strategy, settings.tpu_name)
         distribution.check_divisible(settings.eval_batch_size, self.strategy, "eval_batch_size")
         command_line.compile_quietly()
@@ -118,8 +120,10 @@ class Run:
         """Loads trained weights, the head's among them.
 
         Raises:
-            ValueError: a weight is missing, such as the head of this task.
+            ValueError: a weight is missing, such as the head of this task, or the head is of
+                other labels.
         """
+        check_task(path, self.task.description, ("kind", "labels"))
         try:
             model_folder.load_weights(self.model.named_variables(), path, required_prefix="")
         except ValueError as error:
@@ -210,13 +214,36 @@ def seal(folder, *, config, tokenizer, settings, task):
         tokenizer: Tokenizer.
         settings: dict of JSON values, every setting of the run.
         task: Task.
+
+    Raises:
+        ValueError: the folder holds another model's weights, or another task's.
     """
+    if model_folder.has_weights(folder):
+        check_task(folder, task.description, ("task", "kind", "labels"))
     model_folder.seal(folder, config=config, tokenizer=tokenizer, settings=settings)
     write_json(os.path.join(folder, model_folder.TASK), task.description)
     labels = task.description["labels"]
     if labels:
         text = "".join(f"{label}\n" for label in labels)
         files.write_bytes(os.path.join(folder, model_folder.LABELS), text.encode())
+
+
+def check_task(path, description, names):
+    """Refuses a folder whose weights were trained for something else, as far as it is told.
+
+    Args:
+        path: folder or checkpoint.
+        description: dict of Task.
+        names: what must agree.
+    """
+    found = model_folder.find(path, model_folder.TASK)
+    held = json.loads(files.read_bytes(found)) if found else {}
+    for name in names:
+        if name in held and held[name] != description[name]:
+            raise ValueError(
+                f"The `{name}` of a trained model must be that of the run. Received: "
+                f"{description[name]}, but {held[name]} in {found}. Use another folder."
+            )
 
 
 def write_json(path, value):
