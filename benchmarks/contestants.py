@@ -132,6 +132,15 @@ def ours(work):
     return lambda: train_step.run(iterator, 1)["loss"]
 
 
+def hugging_face_config(config, **settings):
+    """Returns transformers' config of the same sizes, with fused attention."""
+    import transformers
+
+    sizes = {**dataclasses.asdict(config), **settings}
+    del sizes["sharing"]
+    return transformers.AlbertConfig(**sizes, attn_implementation="sdpa")
+
+
 def hugging_face(work, activation="gelu_new"):
     """Builds AlbertForPreTraining's step in PyTorch, with its fused attention and fused AdamW.
 
@@ -147,13 +156,7 @@ def hugging_face(work, activation="gelu_new"):
     batch = {name: torch.from_numpy(array).long() for name, array in work.batch().items()}
     labels = torch.full((work.batch_size, work.length), -100)  # -100: not counted.
     labels.scatter_(1, batch["masked_lm_positions"], batch["masked_lm_ids"])
-    sizes = {
-        **dataclasses.asdict(work.config),
-        "hidden_act": activation,
-        "classifier_dropout_prob": 0.0,
-    }
-    del sizes["sharing"]
-    config = transformers.AlbertConfig(**sizes, attn_implementation="sdpa")
+    config = hugging_face_config(work.config, hidden_act=activation, classifier_dropout_prob=0.0)
     model = transformers.AlbertForPreTraining(config).train()
     parameters = list(model.parameters())
     optimizer = torch.optim.AdamW(parameters, lr=RATE, weight_decay=DECAY, fused=True)

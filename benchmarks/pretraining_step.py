@@ -8,7 +8,6 @@ figures change from machine to machine, ratios much less. Needs `requirements-de
 """
 
 import contextlib
-import importlib.util
 import json
 import math
 import os
@@ -200,13 +199,7 @@ def check_names(names):
             f"`contestants` must be some of {list(contestants.CONTESTANTS)}. Received: "
             f"{', '.join(unknown) or 'none'}."
         )
-    rows = [workers.ROWS[name] for name in (*names, *limits.LIMITS)]
-    libraries = {module.split(".")[0] for row in rows for module in row.modules}
-    if missing := sorted(name for name in libraries if not importlib.util.find_spec(name)):
-        raise ValueError(
-            "The benchmark needs `pip install -r requirements-dev.txt`. Received: no package "
-            f"{', '.join(missing)}."
-        )
+    workers.check_installed((*names, *limits.LIMITS))
 
 
 def main():

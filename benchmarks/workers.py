@@ -4,15 +4,26 @@ Thread pools of two libraries in one process fight; those of two processes that 
 not. A worker that is not stepped waits on its pipe and takes no processor.
 """
 
+import importlib.util
 import multiprocessing
 import resource
 import sys
 import time
 
-from benchmarks import contestants, limits
+from benchmarks import contestants, finetuning_contestants, limits
 
-ROWS = contestants.CONTESTANTS | limits.LIMITS
+ROWS = contestants.CONTESTANTS | limits.LIMITS | finetuning_contestants.CONTESTANTS
 LONGEST_STEP = 1800  # Seconds until a worker is given up; a step takes some on a busy machine.
+
+
+def check_installed(names):
+    """Refuses contestants whose libraries are not installed."""
+    libraries = {module.split(".")[0] for name in names for module in ROWS[name].modules}
+    if missing := sorted(name for name in libraries if not importlib.util.find_spec(name)):
+        raise ValueError(
+            "The benchmark needs `pip install -r requirements-dev.txt`. Received: no package "
+            f"{', '.join(missing)}."
+        )
 
 
 def peak_memory():
@@ -22,14 +33,14 @@ def peak_memory():
 
 
 def serve(pipe, name, work):
-    """Runs in the worker: imports, builds, then takes a step for each word until it is "end"."""
+    """Runs in the worker: imports, builds, then takes a step for each message until it is None."""
     contestants.prepare(ROWS[name])
     pipe.send({"memory": peak_memory()})
     step = None
-    while pipe.recv() != "end":
+    while (arguments := pipe.recv()) is not None:
         started, processor = time.perf_counter(), time.process_time()
         step = step or ROWS[name].build(work)
-        loss = step()
+        loss = step(*arguments)
         pipe.send(
             {
                 "seconds": time.perf_counter() - started,
@@ -51,7 +62,7 @@ class Worker:
 
         Args:
             name: key of `ROWS`.
-            work: contestants.Work.
+            work: contestants.Work, or what else the row's `build` takes.
         """
         context = multiprocessing.get_context("spawn")
         self.name = name
@@ -65,7 +76,7 @@ class Worker:
 
     def __exit__(self, *_):
         if self.process.is_alive():
-            self.pipe.send("end")
+            self.pipe.send(None)
         self.process.join()
 
     def imported(self):
@@ -76,14 +87,17 @@ class Worker:
         """
         return self._receive()
 
-    def step(self):
+    def step(self, *arguments):
         """Takes a step, the first of which builds the model.
+
+        Args:
+            *arguments: what the contestant's step takes; most take nothing.
 
         Returns:
             dict: `seconds` on the clock, `processor_seconds` of all threads, `loss`, and the
             process's peak `memory` so far in MiB.
         """
-        self.pipe.send("step")
+        self.pipe.send(arguments)
         return self._receive()
 
     def _receive(self):
