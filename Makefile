@@ -1,6 +1,7 @@
-# make demo                  from raw text to a pretrained tiny ALBERT that fills masks
-# make demo CORPUS=my.txt    the same from text of one's own: a sentence a line, a blank
-#                            line between documents (my.txt.gz will do)
+# make demo                  from raw text to a pretrained tiny ALBERT that fills masks and
+#                            is fine-tuned to tell libraries by their descriptions
+# make demo CORPUS=my.txt    the same up to the masks, from text of one's own: a sentence a
+#                            line, a blank line between documents (my.txt.gz will do)
 # make test                  the tests; make test PYTEST_ARGS="-k golden" runs some of them
 # make lint                  formatting and lint
 #
@@ -26,9 +27,16 @@ START := $(shell date +%s)
 VOCAB_SIZE := 8000
 MAX_SEQ_LENGTH := 64
 DUPE_FACTOR := 5
-NUM_TRAIN_STEPS := 4000
+NUM_TRAIN_STEPS := 5000
+LABELS := $(DEMO)/libraries
+ACCURACY := sed -n 's/.*"accuracy": \(0[0-9.]\{4\}\).*/\1/p'
+CLASSIFY := $(RUN) run_classifier.py --task=custom \
+  --train_file=$(LABELS)/train.tsv --dev_file=$(LABELS)/dev.tsv \
+  --max_seq_length=$(MAX_SEQ_LENGTH) --learning_rate=5e-4 \
+  --num_train_steps=600 --num_warmup_steps=60 \
+  --save_checkpoints_steps=200 --iterations_per_loop=200
 
-demo: $(DEMO)/metadata.json $(DEMO)/masked.txt
+demo: $(DEMO)/metadata.json $(DEMO)/masked.txt $(if $(CORPUS),,$(LABELS)/dev.tsv)
 	@echo "== Pretraining (interrupted, the same command goes on where it was)"
 	@$(RUN) run_pretraining.py --model=tiny --do_eval \
 	  --input_file='$(DEMO)/train*.tfrecord' \
@@ -38,11 +46,20 @@ demo: $(DEMO)/metadata.json $(DEMO)/masked.txt
 	  --save_checkpoints_steps=1000
 	@echo "== Filling masks"
 	@$(RUN) predict.py fill-mask --model_folder=$(DEMO)/model < $(DEMO)/masked.txt
+ifndef CORPUS
+	@echo "== Fine-tuning: which library is described? First the pretrained network"
+	@$(CLASSIFY) --init_checkpoint=$(DEMO)/model --output_dir=$(DEMO)/classifier
+	@echo "== The same network from random weights"
+	@$(CLASSIFY) --from_scratch --albert_config_file=$(DEMO)/model/albert_config.json \
+	  --tokenizer=$(DEMO)/tokenizer --output_dir=$(DEMO)/classifier-from-scratch
+	@echo "Accuracy on held-out modules: pretrained $$($(ACCURACY) $(DEMO)/classifier/scores.json)," \
+	  "from random weights $$($(ACCURACY) $(DEMO)/classifier-from-scratch/scores.json)"
+endif
 	@echo "== Done in $$(($$(date +%s) - $(START))) s. The model is in $(DEMO)/model"
 
 $(DEMO)/metadata.json: $(DEMO)/tokenizer/settings.json
 	@echo "== Pretraining data"
-	@rm -rf $(DEMO)/model $(DEMO)/*.tfrecord $@
+	@rm -rf $(DEMO)/model $(DEMO)/classifier* $(DEMO)/*.tfrecord $@
 	@$(RUN) -m data.create_pretraining_data --input_file=$(TEXT) \
 	  --tokenizer=$(DEMO)/tokenizer \
 	  --output_file=$(DEMO)/train.tfrecord \
@@ -71,6 +88,11 @@ $(DEMO)/masked.txt: $(CORPUS) $(DEMO)/source
 	  | tail -n 3 > $@
 	@test -s $@ || echo "[MASK] [MASK] [MASK]." > $@
 else
+$(LABELS)/dev.tsv: .venv/.installed
+	@echo "== Labelled texts"
+	@rm -rf $(DEMO)/classifier*
+	@$(RUN) -m data.sample_labels --output_dir=$(LABELS)
+
 $(DEMO)/corpus.txt: .venv/.installed
 	@echo "== Sample corpus"
 	@$(RUN) -m data.sample_corpus --output_file=$@
