@@ -190,11 +190,12 @@ def seal_folder(config, settings, lengths, records, described):
     kept = model_folder.find(records[0], model_folder.TOKENIZER)
     if kept and described:
         model_folder.check_tokenizer(os.path.dirname(kept), described.tokenizer_sha256)
+    told = lengths | ({"sentence_objective": described.sentence_objective} if described else {})
     model_folder.seal(
         OUTPUT_DIR.value,
         config=config,
         tokenizer=tokenization.load(kept) if kept else None,
-        settings={**command_line.program_flags(), **dataclasses.asdict(settings), **lengths},
+        settings={**command_line.program_flags(), **dataclasses.asdict(settings), **told},
     )
 
 

@@ -65,8 +65,13 @@ def prediction_batches(features, *, batch_size, max_seq_length):
     puts the results back into the features' order.
     """
     check(features, batch_size, max_seq_length)
-    order = np.argsort(-features.lengths(), kind="stable")
-    return dataset(features, lambda: iter(split(order, batch_size)), batch_size, max_seq_length)
+    order = longest_first(features, batch_size)
+    return dataset(features, lambda: iter(order), batch_size, max_seq_length)
+
+
+def longest_first(features, batch_size):
+    """Returns which examples each batch of a prediction holds: list of int64[at most B]."""
+    return split(np.argsort(-features.lengths(), kind="stable"), batch_size)
 
 
 def check(features, batch_size, max_seq_length):
