@@ -31,6 +31,8 @@ from data.files import is_remote
 from data.pretraining_examples import ExampleSettings
 from data.tokenized_documents import LONGEST_MEAN_WORD, mean_unspaced_run
 
+# Text, times the passes over it, that one process goes through while another one starts.
+BYTES_A_WORKER = 8_000_000
 NUM_FILES_SAMPLED, NUM_LINES_SAMPLED = 8, 1000  # Lines of each file.
 
 
@@ -126,9 +128,11 @@ def create(settings, example_settings, tokenizer, paths):
         num_training_bytes = round(num_bytes * (1 - settings.heldout_fraction))
     counts = corpus.CorpusCounts()
     work = tasks(paths, counts, example_settings.dupe_factor, num_training_bytes)
+    useful = -(-num_bytes * example_settings.dupe_factor // BYTES_A_WORKER)
+    num_workers = max(1, min(settings.num_workers, useful))
     num_rounds = len(record_making.passes_over(example_settings.dupe_factor))
     with contextlib.ExitStack() as stack:
-        results = stack.enter_context(record_making.results(recipe, work, settings.num_workers))
+        results = stack.enter_context(record_making.results(recipe, work, num_workers))
         sets = open_record_sets(settings, example_settings.dupe_factor)
         for record_set in sets:
             stack.enter_context(record_set)

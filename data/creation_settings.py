@@ -52,7 +52,8 @@ class CreationSettings:
         False, "Stop at bytes that are not UTF-8; else they are replaced and counted."
     )
     num_workers: int = setting(
-        os.cpu_count() or 1, "Processes. Their number has no effect on the examples."
+        os.cpu_count() or 1,
+        "Processes; fewer for a text too small for them. No effect on the examples.",
     )
     verify: bool = setting(False, "Check the records of --output_file instead of making any.")
 

@@ -40,7 +40,9 @@ def ids_of(records, max_seq_length=32, max_predictions=5):
     return ids
 
 
-def test_the_files_are_the_same_for_any_number_of_workers(tmp_path, tokenizer_folder):
+def test_the_files_are_the_same_for_any_number_of_workers(tmp_path, tokenizer_folder, monkeypatch):
+    # So small a text would be left to one process.
+    monkeypatch.setattr(create_pretraining_data, "BYTES_A_WORKER", 100_000)
     text = write_text(tmp_path / "text.txt", repetitions=8)
     assert text.stat().st_size > 1_200_000  # Three blocks.
     contents = []
