@@ -109,7 +109,8 @@ def settings_of(values, is_word_piece):
     """
     lower = values.get("do_lower_case", True)
     if not is_word_piece:
-        return {"lower": lower, "keep_accents": values.get("keep_accents", False)}
+        ours = {n: values[n] for n in ("digit_comma_split",) if n in values}  # In our own alone.
+        return {"lower": lower, "keep_accents": values.get("keep_accents", False), **ours}
     strips = values.get("strip_accents")  # None: as `lower` says.
     if not values.get("tokenize_chinese_chars", True) or (strips and not lower):
         raise ValueError(

@@ -24,6 +24,7 @@ FIXED = {
 }
 # Hugging Face's `gelu` is the exact form, its `gelu_new` the original's.
 HUGGING_FACE_ACTS = {"gelu": "gelu_erf", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu"}
+ACTS_FOR_HUGGING_FACE = {"gelu": "gelu_new", "gelu_erf": "gelu"}
 # Google's BERT began with the exact form, with which its first models and the paper's BERT were
 # made, and went to the tanh form later under the same name.
 GOOGLE_BERT_ACTS = {"gelu": "gelu_erf"}
@@ -94,3 +95,74 @@ def config_of(values, sizes, acts, **others):
     fields = {name: values[name] for name in (*sizes, *RATES) if name in values}
     act = values["hidden_act"]
     return AlbertConfig(**fields, **others, hidden_act=acts.get(act, act))
+
+
+def is_bert(config):
+    """Says whether a config is that of a BERT: layers that share nothing, at full width."""
+    is_wide = config.embedding_size == config.hidden_size
+    return config.sharing == "none" and is_wide and config.inner_group_num == 1
+
+
+def check_plan(config, groups, whose):
+    """Refuses a config whose layers others would not run in the same blocks.
+
+    Args:
+        config: AlbertConfig.
+        groups: list[int], the group that they take for each layer.
+        whose: str, who they are.
+
+    Raises:
+        ValueError: as above.
+    """
+    if config.layer_plan != [(group, group) for group in groups]:
+        raise ValueError(
+            f"The layers must share as {whose} can have them. Received: sharing="
+            f"{config.sharing}, {config.num_hidden_layers} layers, {config.num_hidden_groups} "
+            "groups. `--to=folder` and `--to=keras` keep any."
+        )
+
+
+def check_google(config):
+    """Refuses a config that Google's code would run otherwise (modeling.py:1091, get_activation).
+
+    Raises:
+        ValueError: as above.
+    """
+    layers, groups = config.num_hidden_layers, config.num_hidden_groups
+    check_plan(config, [int(i / layers * groups) for i in range(layers)], "Google's code")
+    if config.hidden_act == "gelu_erf":
+        raise ValueError(
+            "Google's form must have an activation that its code knows: gelu (the tanh form), relu "
+            "or tanh. Received: gelu_erf. `--to=huggingface` and `--to=folder` keep it."
+        )
+
+
+def to_hugging_face(config):
+    """Turns a config into the keys of transformers' `config.json`.
+
+    Args:
+        config: AlbertConfig.
+
+    Returns:
+        dict of JSON values, `model_type` among them.
+
+    Raises:
+        ValueError: transformers would run the layers otherwise.
+    """
+    shared = {
+        **{name: getattr(config, name) for name in (*SIZES, *RATES)},
+        "hidden_act": ACTS_FOR_HUGGING_FACE.get(config.hidden_act, config.hidden_act),
+        "layer_norm_eps": FIXED["layer_norm_eps"],
+        "tie_word_embeddings": True,
+    }
+    if is_bert(config):
+        return {"model_type": "bert", **shared}
+    layers, groups = config.num_hidden_layers, config.num_hidden_groups
+    # transformers' modeling_albert.py, AlbertTransformer.
+    plan = [int(i / (layers / groups)) for i in range(layers)]
+    check_plan(config, plan, "Hugging Face's ALBERT")
+    return {
+        "model_type": "albert",
+        **shared,
+        **{name: getattr(config, name) for name in ALBERT_SIZES},
+    }

@@ -13,6 +13,8 @@ import uuid
 
 import tensorflow as tf
 
+from training import weight_writing
+
 COMPLETE = "complete.json"
 CHUNK = 1 << 24  # Bytes hashed at a time: 16 MiB, so that memory does not grow with the model.
 
@@ -29,13 +31,7 @@ def write(folder, step, values, note=None):
     folder = folder.rstrip("/")
     unfinished = f"{folder}.unfinished-{uuid.uuid4().hex[:8]}"
     tf.io.gfile.makedirs(unfinished)
-    with tf.device("CPU:0"):
-        tf.raw_ops.SaveV2(
-            prefix=tf.constant(os.path.join(unfinished, f"model.ckpt-{step}")),
-            tensor_names=list(values),
-            shape_and_slices=[""] * len(values),
-            tensors=list(values.values()),
-        )
+    weight_writing.write_checkpoint(os.path.join(unfinished, f"model.ckpt-{step}"), values)
     names = sorted(tf.io.gfile.listdir(unfinished))
     files = {name: description(os.path.join(unfinished, name)) for name in names}
     body = {"step": step, "files": files, "note": note or {}}
