@@ -79,6 +79,8 @@ def order_rows(train, heldout):
     num_pieces = 1 + max(int(baselines.restored_ids(part).max()) for part in (train, heldout))
     guesses = guess_by_bags(bags(train, num_pieces), labels, bags(heldout, num_pieces), truth)
     yield "order", "bags of pieces", *baselines.accuracy(guesses, truth), len(truth)
+    guesses = guess_by_ends(train, labels, heldout)
+    yield "order", "ends and meeting", *baselines.accuracy(guesses, truth), len(truth)
 
 
 def bags(examples, num_pieces):
@@ -115,6 +117,24 @@ def guess_by_bags(train, labels, heldout, truth):
         )
         attempts.append(model.fit(train, labels).predict(heldout))
     return max(attempts, key=lambda guesses: np.mean(guesses == truth))
+
+
+def guess_by_ends(train, labels, heldout):
+    """Fits a logistic regression to the pieces where the segments meet and begin and end.
+
+    Args:
+        train, heldout: dicts of arrays, as in `evaluation.pretraining_baselines`.
+        labels: int[n].
+
+    Returns:
+        int[m].
+    """
+    from sklearn import feature_extraction, linear_model
+
+    hasher = feature_extraction.FeatureHasher(2**20, input_type="string", alternate_sign=False)
+    model = linear_model.SGDClassifier(loss="log_loss", alpha=1e-4, max_iter=8, tol=None)
+    model.fit(hasher.transform(baselines.end_pieces(train)), labels)
+    return model.predict(hasher.transform(baselines.end_pieces(heldout)))
 
 
 def main():

@@ -204,3 +204,30 @@ def bag_differences(examples):
     rows, _ = np.nonzero(inside)
     signs = np.where(np.asarray(examples["segment_ids"])[inside] == 1, 1, -1)
     return rows, restored_ids(examples)[inside], signs
+
+
+def end_pieces(examples, num_ends=3):
+    """Lists what stands where A and B meet, and where they begin: pieces, and pairs of them.
+
+    Args:
+        examples: dict as in this module's docstring.
+        num_ends: how many of the last pieces of A are paired with the first of B.
+
+    Returns:
+        list of n lists of str, the features of each example.
+    """
+    inside = inner_positions(examples)
+    in_b = np.asarray(examples["segment_ids"]) == 1
+    features = []
+    for ids, real, second in zip(restored_ids(examples), inside, in_b, strict=True):
+        a, b = ids[real & ~second], ids[real & second]
+        ends = {"first of A": a[:num_ends], "last of A": a[::-1][:num_ends]}
+        ends |= {"first of B": b[:num_ends], "last of B": b[::-1][:num_ends]}
+        names = [f"{end} {i} {piece}" for end, of in ends.items() for i, piece in enumerate(of)]
+        names += [
+            f"meet {i} {j} {left} {right}"
+            for i, left in enumerate(ends["last of A"])
+            for j, right in enumerate(ends["first of B"])
+        ]
+        features.append(names)
+    return features

@@ -52,6 +52,21 @@ def test_bags_count_restored_pieces_of_b_less_those_of_a(examples):
     assert dense[1].nonzero()[0].tolist() == [10, 11, 30, 31, 32, 33, 34]
 
 
+def test_ends_are_the_restored_pieces_about_where_the_segments_meet(examples):
+    for row, names in enumerate(baselines.end_pieces(examples, num_ends=1)):
+        ids = baselines.restored_ids(examples)[row]
+        length = int(examples["input_mask"][row].sum())
+        num_a = int((examples["segment_ids"][row][:length] == 0).sum())
+        a, b = ids[1 : num_a - 1], ids[num_a : length - 1]
+        assert names == [
+            f"first of A 0 {a[0]}",
+            f"last of A 0 {a[-1]}",
+            f"first of B 0 {b[0]}",
+            f"last of B 0 {b[-1]}",
+            f"meet 0 0 {a[-1]} {b[0]}",
+        ]
+
+
 def test_a_table_gives_the_most_frequent_piece_of_each_context_and_its_share():
     contexts = np.array([7, 7, 7, 5, 5, 9])
     pieces = np.array([1, 2, 2, 4, 3, 0])
