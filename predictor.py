@@ -191,14 +191,18 @@ class Predictor:
         Returns:
             float32[n, H], or float32[n, L + 1, H] of all layers.
         """
-        warm_model.check_embedding(self.trained.model, pooling, layer)
-        if pooling == "pooled":
-            self.trained.check("pool")
+        self.check_embedding(pooling, layer)
         last = layer in (-1, warm_model.num_states(self.trained.model) - 1)
         layer = -1 if last else layer  # One graph, and the shorter one.
         compute = warm_model.embeddings(pooling, layer)
         rows = self.warm.run(("embed", pooling, layer), compute, self._features(texts))
         return np.stack([row["vectors"] for row in rows])
+
+    def check_embedding(self, pooling, layer):
+        """Raises ValueError where `embed` could not give these; arguments as its own."""
+        warm_model.check_embedding(self.trained.model, pooling, layer)
+        if pooling == "pooled":
+            self.trained.check("pool")
 
     def _features(self, texts):
         return prediction_features.of_texts(checked(texts), self.trained.tokenizer, self.reading)
