@@ -91,7 +91,7 @@ class Run:
 
         def evaluate():
             metrics = self.score(dev)
-            self._check_progress(int(state.step.numpy()), metrics)
+            check_progress(self.task, settings, int(state.step.numpy()), metrics["loss"])
             return metrics
 
         run.train_in_folder(
@@ -146,33 +146,38 @@ class Run:
         outputs = self.predict(features)
         return {**self.task.score(outputs), **loss_of(self.task.losses, outputs, features)}
 
-    def _check_progress(self, done, metrics):
-        """Warns of a loss that is still at chance, or ends the run.
 
-        One evaluation decides each: a model that learns its training set by heart comes back to
-        that loss on the dev set, and beyond, while its other scores rise.
+def check_progress(task, settings, done, loss):
+    """Warns of a loss that is still at chance, or ends the run.
 
-        Raises:
-            loop.Diverged: the loss is at chance after STOP_AFTER of the steps, and the task
-                stops there.
-        """
-        chance, num_steps = self.task.chance_loss, self.settings.num_train_steps
-        before = done - self.settings.save_checkpoints_steps
+    One evaluation decides each: a model that learns its training set by heart comes back to that
+    loss on the dev set, and beyond, while its other scores rise.
 
-        def is_first_after(share):
-            return before / num_steps < share <= done / num_steps
+    Args:
+        task: Task.
+        settings: TrainConfig.
+        done: steps done.
+        loss: of the dev set.
 
-        if chance is None or metrics["loss"] < AT_CHANCE * chance:
-            return
-        problem = (
-            f"after {done:,} of {num_steps:,} steps the dev loss {metrics['loss']:.4f} is that of "
-            f"a guess, {chance:.4f}: try a lower `learning_rate` than "
-            f"{self.settings.learning_rate:g} or a longer warm-up"
-        )
-        if self.task.stops_at_chance and is_first_after(STOP_AFTER) and done < num_steps:
-            raise loop.Diverged(f"Stopped: {problem}. `--nostop_at_chance` goes on.")
-        if is_first_after(WARN_AFTER):
-            print(f"warning: {problem}")
+    Raises:
+        loop.Diverged: it is so after STOP_AFTER of the steps, and the task stops there.
+    """
+    num_steps, before = settings.num_train_steps, done - settings.save_checkpoints_steps
+    if task.chance_loss is None or loss < AT_CHANCE * task.chance_loss:
+        return
+
+    def is_first_after(share):
+        return before / num_steps < share <= done / num_steps
+
+    problem = (
+        f"after {done:,} of {num_steps:,} steps the dev loss {loss:.4f} is that of a guess, "
+        f"{task.chance_loss:.4f}: try a lower `learning_rate` than {settings.learning_rate:g} or a "
+        "longer warm-up"
+    )
+    if task.stops_at_chance and is_first_after(STOP_AFTER) and done < num_steps:
+        raise loop.Diverged(f"Stopped: {problem}. `--nostop_at_chance` goes on.")
+    if is_first_after(WARN_AFTER):
+        print(f"warning: {problem}")
 
 
 def loss_of(losses, outputs, features):

@@ -16,6 +16,7 @@ LEARN = {
     "iterations_per_loop": 30,
 }
 TWO_STEPS = {**LEARN, "num_train_steps": 2, "num_warmup_steps": 0, "save_checkpoints_steps": 2}
+STILL = {**TWO_STEPS, "learning_rate": 0.0}  # The weights stay as they begin.
 
 
 def encoder(folder, **changes):

@@ -16,6 +16,7 @@ import warnings
 from unittest import mock
 
 import numpy as np
+from absl import flags
 from absl.testing import flagsaver
 
 import command_line
@@ -38,6 +39,8 @@ WORDS = {
 }
 OPENINGS = ("first", "then", "later", "finally")
 VOCAB_SIZE = 300  # Of the toy's word list.
+WITH_WORDS = ("convert_checkpoint", "predict")
+FLAG_TABLES = {}  # Program -> its flags, for those that ran in this process.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,15 +88,40 @@ def run(program, *words, text="", **settings):
     return Result(process.returncode, stdout, stderr)
 
 
+def copied(table):
+    """Copies what absl knows of flags, deep enough for a program's to be added to the copy."""
+    return {
+        name: {key: list(v) if isinstance(v, list) else v for key, v in value.items()}
+        if isinstance(value, dict)
+        else value
+        for name, value in table.items()
+    }
+
+
+@contextlib.contextmanager
+def imported(program):
+    """Imports a program, and lets its flags alone be there: absl has one table for a process.
+
+    Programs share the names of flags, and define them when they are imported.
+    """
+    table = vars(flags.FLAGS)
+    before = dict(table)
+    table.update(FLAG_TABLES.setdefault(program, copied(table)))
+    try:
+        yield importlib.import_module(program)
+    finally:
+        table.update(before)
+
+
 def call(program, *words, **settings):
     """Runs a program in this process, which has TensorFlow already; arguments as of `start`.
 
     Whatever it raises that is not a user's mistake comes through.
     """
-    module = importlib.import_module(program)
     argv = [program, *words, *flag_words(settings)]
     stdout, stderr, exit_code = io.StringIO(), io.StringIO(), 0
     with (
+        imported(program) as module,
         flagsaver.flagsaver(),
         mock.patch.object(sys, "argv", argv),
         contextlib.redirect_stdout(stdout),
@@ -101,7 +129,7 @@ def call(program, *words, **settings):
         warnings.catch_warnings(),
     ):
         try:
-            command_line.run(module.main, takes_arguments=program == "predict")
+            command_line.run(module.main, takes_arguments=program in WITH_WORDS)
         except SystemExit as ending:
             exit_code = ending.code or 0
     return Result(exit_code, stdout.getvalue(), stderr.getvalue())
