@@ -189,6 +189,11 @@ def choice_questions(questions, options, contexts):
     Raises:
         ValueError: a question has too few options, or too many.
     """
+    if len(options) != len(questions):
+        raise ValueError(
+            "There must be options for each question. Received: "
+            f"{len(options)} lists of options, {len(questions)} questions."
+        )
     for question, texts in zip(questions, options, strict=True):
         if not 2 <= len(texts) <= len(race.LETTERS):
             raise ValueError(

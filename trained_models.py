@@ -126,6 +126,7 @@ def load(folder):
         FileNotFoundError: the folder lacks its config, its tokenizer or its weights.
         ValueError: the weights are not those of the config, or of the task.
     """
+    folder = str(folder)
     config, tokenizer = read_parts(folder)
     path = model_folder.find(folder, model_folder.TASK)
     task = prediction_files.read_task(os.path.dirname(path)) if path else None
@@ -142,7 +143,7 @@ def load(folder):
             if task
             else error
         ) from error
-    return TrainedModel(str(folder), model, tokenizer, task, settings, found_in(folder, variables))
+    return TrainedModel(folder, model, tokenizer, task, settings, found_in(folder, variables))
 
 
 def read_parts(folder):
