@@ -27,6 +27,10 @@ class SentencePieceTokenizer(Tokenizer):
 
     What replaces a piece depends on the piece alone, so it is found once.
 
+    Attributes:
+        replacement_widths, replacement_table: int64[V], how many ids stand for each id, and
+            int32[V, longest], which.
+
     Args:
         model_bytes: bytes of the model file.
         settings: dict of lower, keep_accents, digit_comma_split; all bool.
@@ -53,7 +57,7 @@ class SentencePieceTokenizer(Tokenizer):
             for piece, parts in self._replacements.items()
             if len(parts) > 1
         }
-        self._widths, self._table = self._replacement_table()
+        self.replacement_widths, self.replacement_table = self._find_replacement_table()
 
     def normalize(self, text):
         """Returns the text that the model is shown."""
@@ -108,14 +112,14 @@ class SentencePieceTokenizer(Tokenizer):
 
     def _replace(self, ids, offsets):
         """Puts replacements into the ids of many lines. Args and returns: as of `encode_lines`."""
-        widths = self._widths[ids]  # int64[M]
+        widths = self.replacement_widths[ids]  # int64[M]
         ends = np.concatenate([[0], np.cumsum(widths)])
         if ends[-1] == len(ids):  # A replacement is never a single piece.
             return ids, offsets
         columns = np.arange(ends[-1]) - np.repeat(ends[:-1], widths)
-        return self._table[np.repeat(ids, widths), columns], ends[offsets]
+        return self.replacement_table[np.repeat(ids, widths), columns], ends[offsets]
 
-    def _replacement_table(self):
+    def _find_replacement_table(self):
         """Returns how many ids stand for each id, int64[V], and which, int32[V, longest]."""
         longest = max(map(len, self._id_replacements.values()), default=1)
         widths = np.ones(self.vocab_size, np.int64)

@@ -68,16 +68,16 @@ def basic_tokens(run, *, lower=True, keep_accents=False):
     Returns:
         list[str].
     """
-    text = "".join(map(_cleaned, run))
+    text = "".join(map(cleaned, run))
     text = text.lower() if lower else text
     if lower and not keep_accents and not text.isascii():
         decomposed = unicodedata.normalize("NFD", text)
-        text = "".join(itertools.filterfalse(_is_accent, decomposed))
-    return "".join(map(_with_signs_apart, text)).split()
+        text = "".join(itertools.filterfalse(is_accent, decomposed))
+    return "".join(map(with_signs_apart, text)).split()
 
 
 @functools.cache
-def _cleaned(character):
+def cleaned(character):
     if character in "\0\ufffd" or unicodedata.category(character) in ("Cc", "Cf"):
         return ""
     is_cjk = any(first <= ord(character) <= last for first, last in CJK_RANGES)
@@ -85,12 +85,12 @@ def _cleaned(character):
 
 
 @functools.cache
-def _is_accent(character):
+def is_accent(character):
     return unicodedata.category(character) == "Mn"
 
 
 @functools.cache
-def _with_signs_apart(character):
+def with_signs_apart(character):
     """Puts blanks around a sign: each of ASCII's, "$" and "^" included, or Unicode's P."""
     if character.isascii():
         is_sign = character.isprintable() and not character.isalnum() and character != " "

@@ -66,6 +66,7 @@ class Tokenizer:
         settings: dict of kind, lower, keep_accents, digit_comma_split.
         pad_id, unk_id, cls_id, sep_id, mask_id: int, five distinct ids.
         special_ids: frozenset of the five.
+        markers: re.Pattern, matches the name of a special piece in a text.
         word_starts: bool[V], whether a piece starts a word; True for special pieces. The
             unknown piece starts one in WordPiece, where it is a word, and not in
             SentencePiece, where the word-start mark is a piece before it.
@@ -80,7 +81,7 @@ class Tokenizer:
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = special_ids
         self.special_ids = frozenset(special_ids)
         markers = (re.escape(pieces[number]) for number in special_ids)
-        self._markers = re.compile(f"({'|'.join(markers)})")
+        self.markers = re.compile(f"({'|'.join(markers)})")
         self.word_starts = np.array([self._starts_word(piece) for piece in pieces])
         self.word_starts[list(self.special_ids - {self.unk_id})] = True
 
@@ -107,8 +108,8 @@ class Tokenizer:
         if not allow_markers:
             return self._encode(text)
         ids = []
-        for part in self._markers.split(text):
-            ids += [self._ids[part]] if self._markers.fullmatch(part) else self._encode(part)
+        for part in self.markers.split(text):
+            ids += [self._ids[part]] if self.markers.fullmatch(part) else self._encode(part)
         return ids
 
     def encode_with_offsets(self, text):
