@@ -120,7 +120,8 @@ def show_answer(row, result, top_k):
         odds = f"null odds {result['null_odds']:.4f}, threshold {result['threshold']:.4f}"
     if result["answer"] is None:
         likeliest = "" if result["best"] is None else f"likeliest otherwise: {said}"
-        return [row["question"], f"     no answer  ({'; '.join(filter(None, [odds, likeliest]))})"]
+        why = "; ".join(filter(None, [odds, likeliest]))
+        return [row["question"], "     no answer" + (f"  ({why})" if why else "")]
     return [row["question"], f"     {said}" + (f"  ({odds})" if odds else "")]
 
 

@@ -5,10 +5,12 @@ import json
 import made_models
 import made_weights
 import programs
+import tensorflow as tf
 
 import model_folder
 from data import tokenization
 from modeling import models, task_models
+from predictor import from_folder
 
 LONGEST = 48  # Pieces that the tables of positions reach.
 LABELS = ("bad", "fair", "good")
@@ -51,3 +53,27 @@ def write(folder, name, seed=0, **settings):
         (folder / model_folder.LABELS).write_text(labels)
     made_weights.write_checkpoint(folder / "model.ckpt-1", made_weights.arrays_of(model))
     return model
+
+
+def maker(tmp_path_factory):
+    """Returns a function from a name of TASKS to (folder, model by hand, predictor), made once."""
+    kept = {}
+
+    def make(name):
+        if name not in kept:
+            folder = tmp_path_factory.mktemp(name)
+            kept[name] = folder, write(folder, name), from_folder(folder, batch_size=2)
+        return kept[name]
+
+    return make
+
+
+def by_hand(folder, *texts, marked=False):
+    """Returns the batch of one text or pair, unpadded."""
+    tokenizer = tokenization.load(folder / "tokenizer")
+    ids, segments = [tokenizer.cls_id], [0]
+    for number, text in enumerate(texts):
+        pieces = [*tokenizer.encode(text, allow_markers=marked), tokenizer.sep_id]
+        ids, segments = ids + pieces, segments + [number] * len(pieces)
+    batch = {"input_ids": [ids], "input_mask": [[1] * len(ids)], "segment_ids": [segments]}
+    return {name: tf.constant(values, tf.int32) for name, values in batch.items()}

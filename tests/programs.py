@@ -113,8 +113,8 @@ def imported(program):
         table.update(before)
 
 
-def call(program, *words, **settings):
-    """Runs a program in this process, which has TensorFlow already; arguments as of `start`.
+def call(program, *words, text="", **settings):
+    """Runs a program in this process, which has TensorFlow already; arguments as of `run`.
 
     Whatever it raises that is not a user's mistake comes through.
     """
@@ -124,6 +124,7 @@ def call(program, *words, **settings):
         imported(program) as module,
         flagsaver.flagsaver(),
         mock.patch.object(sys, "argv", argv),
+        mock.patch.object(sys, "stdin", io.StringIO(text)),
         contextlib.redirect_stdout(stdout),
         contextlib.redirect_stderr(stderr),
         warnings.catch_warnings(),

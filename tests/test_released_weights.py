@@ -17,10 +17,10 @@ import tensorflow as tf
 from conftest import spm_model_file
 
 import model_folder
-import predict
 from data import tokenization
 from modeling.config import AlbertConfig
 from modeling.models import PretrainingModel
+from predictor import from_folder
 
 PIECES = [[101, 1996, 3007, 1997, 2605, 2003, 103, 1012, 102]]
 
@@ -80,14 +80,14 @@ def test_the_released_vocabularys_pieces_are_the_published_ones(tokenizer):
 
 @pytest.fixture(scope="module")
 def base():
-    """albert-base-v2 and its tokenizer."""
-    return predict.load(folder_of("ALBERT_BASE_V2"))
+    """albert-base-v2, to be asked."""
+    return from_folder(folder_of("ALBERT_BASE_V2"))
 
 
 @pytest.mark.released
 def test_the_base_model_gives_the_published_sequence_output(base):
     ids = [[0, 345, 232, 328, 740, 140, 1695, 69, 6078, 1588, 2]]
-    encoded = base[0].encoder(batch_of(ids, [[0, *[1] * 10]]))
+    encoded = base.trained.model.encoder(batch_of(ids, [[0, *[1] * 10]]))
     expected = [
         [-0.6513, 1.5035, -0.2766],
         [-0.6515, 1.5046, -0.2780],
@@ -98,7 +98,7 @@ def test_the_base_model_gives_the_published_sequence_output(base):
 
 @pytest.mark.released
 def test_the_base_model_gives_the_published_masked_lm_logits(base):
-    logits = base[0](batch_of(PIECES))["masked_lm_logits"]
+    logits = base.trained.model(batch_of(PIECES))["masked_lm_logits"]
     expected = [
         [1.0450, -2.2835, -3.8152],
         [1.0635, -2.3124, -3.8890],
@@ -109,7 +109,7 @@ def test_the_base_model_gives_the_published_masked_lm_logits(base):
 
 @pytest.mark.released
 def test_the_base_models_pooled_output_sums_to_the_published_number(base):
-    pooled = base[0].encoder(batch_of(PIECES))["pooled_output"]
+    pooled = base.trained.model.encoder(batch_of(PIECES))["pooled_output"]
     assert 1e-3 * float(tf.reduce_sum(pooled)) == pytest.approx(-0.0200, abs=1e-3)
 
 
@@ -125,15 +125,13 @@ def test_the_base_models_pooled_output_sums_to_the_published_number(base):
     ],
 )
 def test_the_base_model_fills_the_mask_with_the_published_words(text, words, base):
-    model, tokenizer = base
-    ids = predict.masked_ids(model, tokenizer, text)
-    (ranked,) = predict.fill_mask(model, tokenizer, ids, len(words))
-    assert [predict.shown(piece) for piece, _ in ranked] == words
+    ((ranked,),) = base.fill_mask([text], len(words))
+    assert [one["piece"].removeprefix("\u2581") for one in ranked] == words
 
 
 @pytest.mark.released
 def test_the_base_model_gives_kerashubs_numbers(base):
-    encoded = base[0].encoder(batch_of([[2, 13, 1, 3]]))
+    encoded = base.trained.model.encoder(batch_of([[2, 13, 1, 3]]))
     sequence = [1.830863, 1.698645, -1.819195, -0.53382, -0.38114]
     pooled = [0.328261, -0.415397, -0.388745, 0.156846, 0.657874]
     np.testing.assert_allclose(

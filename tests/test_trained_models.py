@@ -1,0 +1,78 @@
+"""What a folder holds, and what its model may be asked."""
+
+import made_folders
+import pytest
+import tensorflow as tf
+
+from predictor import from_folder
+
+TEXTS = ["the old fox .", "then the sailor paints the river near the garden .", "first"]
+PAIRS = [("the old fox .", "later the young fox ."), ("red", "the blue horse opens a letter .")]
+MASKED = ["the [MASK] fox .", "first [MASK] sailor [MASK] the old [MASK] .", "[MASK]"]
+CONTEXT = "the old fox finds the river . then the young sailor opens the letter near the window ."
+QUESTIONS = ["the letter", "old fox river"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return made_folders.maker(tmp_path_factory)
+
+
+@pytest.fixture(scope="module", params=made_folders.TASKS)
+def any_model(request, made):
+    return request.param, made(request.param)
+
+
+HEADS = {
+    "fill_mask": ("pretraining", lambda p: p.fill_mask(MASKED), "run_pretraining.py"),
+    "order": ("pretraining", lambda p: p.order(PAIRS), "run_pretraining.py"),
+    "classify": ("classes", lambda p: p.classify(TEXTS), "run_classifier.py"),
+    "choose": ("choice", lambda p: p.choose(["a"], [["b", "c"]], CONTEXT), "run_race.py"),
+    "answer": ("span", lambda p: p.answer(QUESTIONS, CONTEXT), "run_squad.py"),
+}
+
+
+@pytest.mark.parametrize("method", HEADS)
+def test_a_model_without_the_head_says_what_it_was_trained_for(method, any_model):
+    """Row K08 of user-demands.md."""
+    name, (folder, _, predictor) = any_model
+    needed, ask, program = HEADS[method]
+    alike = {"multilabel": "classes", "number": "classes", "answerable": "span"}
+    if alike.get(name, name) == needed:
+        return
+    with pytest.raises(ValueError, match=f"train first, with {program}") as caught:
+        ask(predictor)
+    trained_for = {
+        "pretraining": "masked words and sentence order",
+        "choice": "RACE (choice)",
+        "span": "SQuAD 1.1 (span)",
+        "answerable": "SQuAD 2.0 (span)",
+    }
+    assert trained_for.get(name, f"custom ({name})") in str(caught.value)
+    assert str(folder) in str(caught.value)
+
+
+def test_a_folder_whose_file_lacks_the_tasks_head_is_refused(made, tmp_path):
+    made_folders.write(tmp_path, "pretraining")
+    for name in ("task.json", "labels.txt"):
+        (tmp_path / name).write_bytes((made("classes")[0] / name).read_bytes())
+    with pytest.raises(ValueError, match="trained for custom, head and all; train first"):
+        from_folder(tmp_path)
+
+
+def test_an_order_head_that_has_learnt_nothing_is_refused(tmp_path):
+    made_folders.write(tmp_path, "pretraining", sentence_objective="nsp")
+    with pytest.raises(ValueError, match="sentence_objective=nsp"):
+        from_folder(tmp_path).order(PAIRS)
+
+
+ORDER = "cls/seq_relationship/output_bias"
+
+
+def test_an_order_head_without_a_step_is_refused(made):
+    folder, _, _ = made("pretraining")
+    predictor = from_folder(folder)
+    bias = predictor.trained.model.named_variables()[ORDER]
+    bias.assign(tf.zeros_like(bias))
+    with pytest.raises(ValueError, match="sentence_objective=none"):
+        predictor.order(PAIRS)
