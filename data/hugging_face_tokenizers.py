@@ -157,7 +157,12 @@ def normalizers(tokenizer, proto):
     if tokenizer.settings["lower"]:
         # The form of sigma that ends a word; the rest of lower-casing knows no neighbours.
         steps += [replace(r"(?<=\p{L})\x{3a3}(?!\p{L})", "\u03c2"), {"type": "Lowercase"}]
-    if charsmap := proto.normalizer_spec.precompiled_charsmap:
+    spec = proto.normalizer_spec
+    if spec.name.startswith("nmt_nfkc"):
+        # What the table below does, too; but `tokenizers` looks a character up together with the
+        # marks behind it, and loses those where it finds the character.
+        steps += [{"type": "NFKC"}, replace(r"[\x{2581}\x{fffd}]", " ")]
+    if charsmap := spec.precompiled_charsmap:
         encoded = base64.b64encode(charsmap).decode()
         steps.append({"type": "Precompiled", "precompiled_charsmap": encoded})
     return steps
