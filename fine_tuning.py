@@ -76,6 +76,11 @@ class FineTuneConfig:
             raise ValueError("`output_dir` must name a folder. Received: nothing.")
         if self.seeds < 1:
             raise ValueError(f"`seeds` must be at least 1. Received: {self.seeds}.")
+        if self.seeds > 1 and not self.do_train:
+            raise ValueError(
+                "`seeds` are of runs that train; `output_dir` may name the folder of one of them. "
+                f"Received: seeds={self.seeds}, do_train=False."
+            )
         if self.do_train and not self.init_checkpoint and not self.from_scratch:
             raise ValueError(
                 "`init_checkpoint` must name the encoder to begin with. Received: nothing. "

@@ -280,6 +280,7 @@ def run_all(tuning, settings, run_one):
                 print(f"== seed {seed} ({len(results) + 1} of {tuning.seeds})")
             metrics = run_one(folder, seed)
             files.check_folder(folder)
-            write_json(path, metrics)
+            if metrics or several:  # Unlabelled rows leave the scores of before.
+                write_json(path, metrics)
         results.append({"seed": seed, "metrics": metrics})
     return results

@@ -82,9 +82,10 @@ def read_tables(task, data_dir, tuning):
 
     wanted = {"train": tuning.do_train, "dev": tuning.do_eval, "test": tuning.do_predict}
     splits = [split for kind, asked in wanted.items() if asked for split in task.splits(kind)]
-    for kind in ("train", "test") if TASK.value == CUSTOM else ():
+    for kind, flag in (("train", "do_train"), ("test", "do_predict")):
         if wanted[kind] and not task.splits(kind):
-            raise ValueError(f"`{kind}_file` must be given for `do_{kind}`. Received: nothing.")
+            what = f"`{kind}_file` must be given" if TASK.value == CUSTOM else "There is no file"
+            raise ValueError(f"{what} for `{flag}`. Received: task={TASK.value}.")
     tables = {split: classification_tables.read(task, data_dir, split) for split in splits}
     if not tables:
         raise ValueError(

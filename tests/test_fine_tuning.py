@@ -153,6 +153,7 @@ def test_the_model_trained_here_comes_before_the_one_it_began_with(tmp_path):
         ({"output_dir": None}, "`output_dir` must name a folder"),
         ({"do_train": False, "do_eval": False}, "none of them"),
         ({"seeds": 0}, "`seeds` must be at least 1. Received: 0"),
+        ({"seeds": 2, "do_train": False}, "seeds=2, do_train=False"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, message):

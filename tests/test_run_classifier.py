@@ -80,7 +80,7 @@ def test_an_unlabelled_file_gives_a_prediction_a_row_in_its_order(trained, tmp_p
     assert [row["id"] for row in predicted] == ["r1", "r2", "r3", "r4", "r5"]
     assert predicted[3]["prediction"] == "fox"
     assert all("label" not in row for row in predicted)
-    assert scores_of(tmp_path) == {}
+    assert not (tmp_path / "scores.json").exists()
 
 
 def test_a_bad_label_is_one_line_that_names_what_is_allowed(trained, tmp_path):
@@ -232,8 +232,15 @@ MISTAKES = {
         "max_seq_length=99, max_position_embeddings=32",
     ),
     "steps and epochs": ({"num_train_epochs": 2.0}, "both, 60 and 2.0"),
-    "no rows to train on": ({"train_file": None}, "`train_file`"),
-    "no rows to predict": ({"do_predict": True}, "`test_file` must be given"),
+    "no rows to train on": (
+        {"train_file": None, "labels": "fox,horse,river,garden,baker"},
+        "`train_file` must be given for `do_train`",
+    ),
+    "no rows to predict": ({"do_predict": True}, "`test_file` must be given for `do_predict`"),
+    "a task without rows to train on": (
+        {"task": "AX", "data_dir": GLUE, "do_predict": True},
+        "There is no file for `do_train`. Received: task=AX",
+    ),
 }
 
 
