@@ -9,6 +9,7 @@ from collections.abc import Callable
 from prediction_inputs import Form
 
 WORD_START = "\u2581"
+INDENT = " " * 4  # Before an answer, below what was asked.
 NOT_TOLD = ("context", "options")  # Of a row, in JSON: they may be long, and are known.
 
 
@@ -58,7 +59,7 @@ def show_masks(row, result, top_k):
         "  ".join(f"{piece(one['piece'])} {percent(one['probability'])}" for one in ranked)
         for ranked in result["masks"]
     ]
-    return [row["text"], *(f"     {line}" for line in lines)]
+    return [row["text"], *(f"{INDENT}{line}" for line in lines)]
 
 
 def order(model, rows, options):
@@ -69,7 +70,7 @@ def order(model, rows, options):
 def show_order(row, result, top_k):
     probability = result["swapped"]
     said = f"swapped {percent(probability)}  in order {percent(1 - probability)}"
-    return [f"{row['text_a']} | {row['text_b']}", f"     {said}"]
+    return [f"{row['text_a']} | {row['text_b']}", f"{INDENT}{said}"]
 
 
 def embed(model, rows, options):
@@ -101,12 +102,12 @@ def classify(model, rows, options):
 def show_classes(row, result, top_k):
     text = " | ".join(row[name] for name in ("text", "text_b") if name in row)
     if "number" in result:
-        return [text, f"     {result['number']:.4f}"]
+        return [text, f"{INDENT}{result['number']:.4f}"]
     ranked = sorted(result["probabilities"].items(), key=lambda pair: -pair[1])[:top_k]
     line = "  ".join(f"{label} {percent(probability)}" for label, probability in ranked)
     if "labels" in result:
         line = f"{', '.join(result['labels']) or 'none'}  ({line})"
-    return [text, f"     {line}"]
+    return [text, f"{INDENT}{line}"]
 
 
 def answer(model, rows, options):
@@ -121,8 +122,8 @@ def show_answer(row, result, top_k):
     if result["answer"] is None:
         likeliest = "" if result["best"] is None else f"likeliest otherwise: {said}"
         why = "; ".join(filter(None, [odds, likeliest]))
-        return [row["question"], "     no answer" + (f"  ({why})" if why else "")]
-    return [row["question"], f"     {said}" + (f"  ({odds})" if odds else "")]
+        return [row["question"], f"{INDENT}no answer" + (f"  ({why})" if why else "")]
+    return [row["question"], f"{INDENT}{said}" + (f"  ({odds})" if odds else "")]
 
 
 def choose(model, rows, options):
@@ -133,7 +134,7 @@ def choose(model, rows, options):
 def show_choice(row, result, top_k):
     options = zip(row["options"], result["probabilities"], strict=True)
     line = "  ".join(f"{option} {percent(probability)}" for option, probability in options)
-    return [row["question"], f"     {result['option']}  ({line})"]
+    return [row["question"], f"{INDENT}{result['option']}  ({line})"]
 
 
 CUT = "long_texts"

@@ -192,8 +192,10 @@ class Predictor:
             float32[n, H], or float32[n, L + 1, H] of all layers.
         """
         self.check_embedding(pooling, layer)
-        last = layer in (-1, warm_model.num_states(self.trained.model) - 1)
-        layer = -1 if last else layer  # One graph, and the shorter one.
+        if layer != warm_model.ALL_LAYERS:
+            # One graph for both names of a layer, and the last layer's is the short one.
+            num_states = warm_model.num_states(self.trained.model)
+            layer = -1 if layer % num_states == num_states - 1 else layer % num_states
         compute = warm_model.embeddings(pooling, layer)
         rows = self.warm.run(("embed", pooling, layer), compute, self._features(texts))
         return np.stack([row["vectors"] for row in rows])

@@ -81,11 +81,13 @@ class TrainedModel:
         return bool(names) and names <= self.found
 
     def described(self):
-        """Says in words what the model was trained for."""
+        """Says in words what the model was trained for, as far as its folder tells."""
         if self.task:
-            return f"{self.task['task']} ({self.task['kind']})"
+            return f"was trained for {self.task['task']} ({self.task['kind']})"
         heads = [of for prefix, of in OBJECTIVES.items() if self.has(prefix)]
-        return " and ".join(heads) or "no task: its files hold an encoder alone"
+        if not heads:
+            return f"has no {model_folder.TASK} and no head of pretraining"
+        return f"was trained for {' and '.join(heads)}"
 
     def check(self, ability):
         """Raises ValueError unless the model has been trained for a key of ABILITIES."""
@@ -94,7 +96,7 @@ class TrainedModel:
         if not (has_kind if needed.kinds else self.has(needed.prefix)):
             raise ValueError(
                 f"`{ability}` needs a model with a head for {needed.of}. Received: {self.folder}, "
-                f"which was trained for {self.described()}; train first, with {needed.program}."
+                f"which {self.described()}; train first, with {needed.program}."
             )
         if ability == "order":
             self._check_order()

@@ -39,6 +39,9 @@ class WarmModel:
 
         Returns:
             n dicts of array, in the examples' order. T and P are those of an example's batch.
+
+        Raises:
+            ValueError: the model gives what is no number.
         """
         rows = [None] * len(features)
         for examples in length_batches.longest_first(features, self.batch_size):
@@ -46,7 +49,7 @@ class WarmModel:
             batch = {name: batch[name] for name in INPUTS if name in batch}
             batch |= more(batch) if more else {}
             outputs = self._graph(key, compute, batch)(batch)
-            arrays = {name: output.numpy() for name, output in outputs.items()}
+            arrays = {name: finite(output.numpy()) for name, output in outputs.items()}
             for place, example in enumerate(examples):
                 rows[example] = {name: array[place] for name, array in arrays.items()}
         return rows
@@ -62,6 +65,16 @@ class WarmModel:
                 lambda batch: compute(self.model, batch), input_signature=[signature]
             )
         return self.graphs[key]
+
+
+def finite(array):
+    """Returns an array; raises ValueError unless it holds numbers alone."""
+    if not np.isfinite(array).all():
+        raise ValueError(
+            "A model's outputs must be numbers. Received: NaN or infinity; its training has likely "
+            "diverged."
+        )
+    return array
 
 
 def logits(model, batch):

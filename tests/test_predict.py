@@ -151,12 +151,12 @@ def test_words_lines_and_files_get_the_predictors_answer(command, made, tmp_path
 
 
 SHOWN = {
-    "fill-mask": r"^first the .*\n     \S+ [\d.]+%(  \S+ [\d.]+%){4}\n$",
-    "order": r"^the fox \. \| the river \.\n     swapped [\d.]+%  in order [\d.]+%\n$",
+    "fill-mask": r"^first the .*\n    \S+ [\d.]+%(  \S+ [\d.]+%){4}\n$",
+    "order": r"^the fox \. \| the river \.\n    swapped [\d.]+%  in order [\d.]+%\n$",
     "embed": r'^\{"text": "the fox \.", "embedding": \[[^]]*\]\}\n$',
-    "classify": r"^the fox \. \| a river \.\n     (\w+ [\d.]+%(  )?){3}\n$",
-    "answer": r"^the letter\n     .*\(null odds [-\d.]+, threshold 0\.0000.*\)\n$",
-    "choose": r"^the _ fox\n     (old|young)  \(old [\d.]+%  young [\d.]+%\)\n$",
+    "classify": r"^the fox \. \| a river \.\n    (\w+ [\d.]+%(  )?){3}\n$",
+    "answer": r"^the letter\n    .*\(null odds [-\d.]+, threshold 0\.0000.*\)\n$",
+    "choose": r"^the _ fox\n    (old|young)  \(old [\d.]+%  young [\d.]+%\)\n$",
 }
 
 
@@ -170,19 +170,19 @@ def test_a_reader_sees_the_question_and_a_line(command, made):
 def test_several_labels_and_numbers_are_shown(made):
     result = programs.call("predict", "classify", "red", model_folder=made("multilabel")[0])
     line = programs.succeed(result).stdout.splitlines()[1]
-    assert re.fullmatch(r"     \w+(, \w+)*  \((\w+ [\d.]+%(  )?){3}\)", line)
+    assert re.fullmatch(r"    \w+(, \w+)*  \((\w+ [\d.]+%(  )?){3}\)", line)
     result = programs.call("predict", "classify", "red", model_folder=made("number")[0])
-    assert re.fullmatch(r"red\n     -?\d+\.\d{4}\n", programs.succeed(result).stdout)
+    assert re.fullmatch(r"red\n    -?\d+\.\d{4}\n", programs.succeed(result).stdout)
 
 
 def test_an_answer_and_none_are_shown():
     found = {"answer": "a fox", "best": "a fox", "probability": 0.5}
     lines = prediction_commands.show_answer({"question": "who"}, found, 5)
-    assert lines == ["who", "     a fox 50.0%"]
+    assert lines == ["who", "    a fox 50.0%"]
     found |= {"answer": None, "null_odds": 2.0, "threshold": 1.0}
     lines = prediction_commands.show_answer({"question": "who"}, found, 5)
     odds = "null odds 2.0000, threshold 1.0000"
-    assert lines[1] == f"     no answer  ({odds}; likeliest otherwise: a fox 50.0%)"
+    assert lines[1] == f"    no answer  ({odds}; likeliest otherwise: a fox 50.0%)"
     found = {"answer": None, "best": None, "probability": 0.0}
     assert prediction_commands.show_answer({"question": "who"}, found, 5)[1].endswith("no answer")
 

@@ -1,6 +1,11 @@
 """What a folder holds, and what its model may be asked."""
 
+import json
+import shutil
+
 import made_folders
+import made_weights
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -76,3 +81,29 @@ def test_an_order_head_without_a_step_is_refused(made):
     bias.assign(tf.zeros_like(bias))
     with pytest.raises(ValueError, match="sentence_objective=none"):
         predictor.order(PAIRS)
+
+
+def without_heads(source, target):
+    """Copies the folder of a pretrained model, but for the weights of its heads and pooler."""
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("model.ckpt*"))
+    reader = tf.train.load_checkpoint(str(source / "model.ckpt-1"))
+    names = [n for n in reader.get_variable_to_shape_map() if n.startswith("bert/")]
+    arrays = {name: reader.get_tensor(name) for name in names}
+    made_weights.write_checkpoint(target / "model.ckpt-1", arrays)
+
+
+def test_an_encoder_alone_embeds_and_no_more(made, tmp_path):
+    without_heads(made("pretraining")[0], tmp_path / "encoder")
+    predictor = from_folder(tmp_path / "encoder")
+    np.testing.assert_array_equal(predictor.embed(TEXTS), made("pretraining")[2].embed(TEXTS))
+    for method in ("fill_mask", "order", "classify"):
+        with pytest.raises(ValueError, match="has no task.json and no head of pretraining; train"):
+            HEADS[method][1](predictor)
+
+
+def test_a_tokenizer_of_more_pieces_than_the_model_has_rows_is_refused(tmp_path):
+    made_folders.write(tmp_path, "pretraining")
+    path = tmp_path / "albert_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "vocab_size": 200}))
+    with pytest.raises(ValueError, match="vocab_size=200, a tokenizer of 300 pieces"):
+        from_folder(tmp_path)

@@ -94,3 +94,20 @@ def test_a_second_call_reuses_the_graph_whatever_its_size(name, made):
     assert [graph.experimental_get_tracing_count() for graph in graphs.values()] == [1] * len(
         graphs
     )
+
+
+def test_a_model_that_has_diverged_says_so(tmp_path):
+    made_folders.write(tmp_path, "classes")
+    predictor = from_folder(tmp_path)
+    bias = predictor.trained.model.named_variables()["output_bias"]
+    bias.assign(tf.fill(bias.shape, np.nan))
+    with pytest.raises(ValueError, match="must be numbers. Received: NaN"):
+        predictor.classify(TEXTS)
+
+
+def test_both_names_of_a_layer_share_a_graph(made):
+    predictor = from_folder(made("pretraining")[0])
+    for layers in ((-1, 3), (2, -2), (0, -4)):
+        first, second = (predictor.embed(TEXTS, layer=layer) for layer in layers)
+        np.testing.assert_array_equal(first, second)
+    assert len(predictor.warm.graphs) == 3
