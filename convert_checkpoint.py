@@ -72,7 +72,7 @@ def check(folder):
         print(f"missing: {gap}")
     if found:
         raise ValueError(f"{folder} lacks {len(found)} of what a model's folder must hold.")
-    print(f"{folder} holds weights, config, vocabulary, tokenizer settings and label names.")
+    print(f"{folder} holds weights, config, vocabulary and all that says what they mean.")
 
 
 def compare(source_a, source_b):

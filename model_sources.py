@@ -98,13 +98,13 @@ def read(path, *, kind=None, with_slots=False, config=None, tokenizer=None):
     }
     if found := find_keras(path):
         return read_keras(found, kind, kept)
+    weights = weight_files.open_weights(path)
     config = config or model_folder.read_config(path)
     if config is None:
         raise FileNotFoundError(
             "The config must lie beside the weights: albert_config.json, or Hugging Face's "
             f"config.json. Received: {path}, without one; `albert_config_file` names another."
         )
-    weights = weight_files.open_weights(path)
     held, slots, counters = initialization.without_slots(weights)
     sources, _ = checkpoint_names.find_sources(held)
     shapes = {name: held.shapes[file] for name, (file, _) in sources.items()}

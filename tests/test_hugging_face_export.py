@@ -4,8 +4,10 @@ import json
 import os
 
 import made_sources
+import made_tokenizers
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import model_comparison
 import model_sources
@@ -96,6 +98,24 @@ def test_a_masked_lm_alone_is_theirs_for_masked_lm_with_the_table_as_output(
     found = outputs_there(twin, source, batch).logits.numpy()
     expected = model_comparison.outputs(source, batch)["masked_lm_logits"]
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["albert", "bert"])
+def test_text_is_classified_there_as_here_from_the_folder_alone(family, tmp_path, transformers):
+    source = made_sources.random_source(
+        "classes", made_tokenizers.wordpiece_tokenizer(), **FAMILIES[family]
+    )
+    model_writers.write(source, "huggingface", str(tmp_path))
+    mode = (tmp_path / "model.safetensors").stat().st_mode
+    assert mode & 0o44 == (tmp_path / "config.json").stat().st_mode & 0o44
+    classify = transformers.pipeline("text-classification", str(tmp_path), top_k=None)
+    found = {row["label"]: row["score"] for row in classify(["The walking, a."])[0]}
+    ids = source.tokenizer.encode("The walking, a.")
+    ids = tf.constant([[source.tokenizer.cls_id, *ids, source.tokenizer.sep_id]])
+    batch = {"input_ids": ids, "input_mask": tf.ones_like(ids), "segment_ids": tf.zeros_like(ids)}
+    logits = model_sources.build(source)(batch)["logits"]
+    expected = dict(zip(source.labels, tf.nn.softmax(logits)[0].numpy(), strict=True))
+    assert found == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_config_says_what_the_classes_are(tmp_path, transformers):
