@@ -160,5 +160,5 @@ def pooled(states, mask, pooling):
     """Returns one vector a text, float[B, H], of float[B, T, H] and int32[B, T]."""
     if pooling == "cls":
         return states[:, 0]
-    weights = tf.cast(mask, states.dtype)[..., tf.newaxis]  # float[B, T, 1]
+    weights = tf.expand_dims(tf.cast(mask, states.dtype), -1)  # float[B, T, 1]
     return tf.reduce_sum(states * weights, axis=1) / tf.reduce_sum(weights, axis=1)

@@ -28,7 +28,10 @@ def attention_bias(input_mask, dtype):
     Returns:
         dtype[B, 1, 1, T], 0 on real pieces.
     """
-    return (1 - tf.cast(input_mask, dtype)[:, tf.newaxis, tf.newaxis, :]) * MASKED
+    batch, length = layers.shape_of(input_mask)
+    # Not by newaxis, which TFLite takes once at most where sizes are not known.
+    mask = tf.reshape(tf.cast(input_mask, dtype), [batch, 1, 1, length])
+    return (1 - mask) * MASKED
 
 
 def attention(query, key, value, bias, dropout):

@@ -4,13 +4,32 @@ TensorFlow's operations each read and write whole tensors; on a CPU those of GEL
 then cost a tenth of a training step. XLA makes one loop of them.
 """
 
+import contextlib
+import contextvars
+
 import tensorflow as tf
+
+_uses_xla = contextvars.ContextVar("uses_xla", default=True)
+
+
+@contextlib.contextmanager
+def without_xla():
+    """Makes graphs that are traced within of TensorFlow's own operations, for use elsewhere.
+
+    What reads a saved graph may have no XLA, as TFLite and ONNX.
+    """
+    token = _uses_xla.set(False)
+    try:
+        yield
+    finally:
+        _uses_xla.reset(token)
 
 
 def one_pass(function):
     """Returns a function that computes the same as `function`, compiled to few passes.
 
-    Under TPUStrategy everything is compiled already, and `function` itself is called.
+    Under TPUStrategy everything is compiled already, and `function` itself is called; also
+    `without_xla`.
 
     Args:
         function: of tensors, of elementwise operations and reductions over the last dimension.
@@ -19,6 +38,6 @@ def one_pass(function):
 
     def call(*tensors):
         is_tpu = isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
-        return function(*tensors) if is_tpu else compiled(*tensors)
+        return compiled(*tensors) if _uses_xla.get() and not is_tpu else function(*tensors)
 
     return call

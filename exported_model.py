@@ -1,0 +1,193 @@
+"""A trained model as it is served: graphs from ids, and from text, to predictions.
+
+Only programs import this module.
+
+Shapes: B batch, T tokens, C classes or choices, P masks of a text at most, K pieces a mask,
+H hidden.
+"""
+
+import tensorflow as tf
+
+import prediction_features
+import trained_models
+import warm_model
+from data import graph_features, graph_tokenization
+
+IDS = {name: tf.TensorSpec([None, None], tf.int32) for name in warm_model.INPUTS[:3]}
+CHOICE_IDS = {name: tf.TensorSpec([None, None, None], tf.int32) for name in IDS}
+STRINGS = tf.TensorSpec([None], tf.string)
+OPTIONS = tf.TensorSpec([None, None], tf.string)
+POSITIONS, POSSIBLE = "masked_lm_positions", "p_mask"
+
+
+class ExportedModel(tf.Module):
+    """A model's graphs, of TensorFlow's own operations and tensorflow_text's.
+
+    Layers are laid out one after another: a loop gains nothing where nothing is trained,
+    and not all that read the graph have one.
+
+    Args:
+        trained: trained_models.TrainedModel.
+        top_k: K.
+    """
+
+    def __init__(self, trained, top_k=5):
+        super().__init__()
+        self.trained, self.top_k = trained, min(top_k, trained.tokenizer.vocab_size)
+        self.kind = trained.task["kind"] if trained.task else "pretraining"
+        self.model = unrolled(trained.model)
+        # Keras's layers would be saved with graphs of their own.
+        self.weights = list(self.model.named_variables().values())
+        self.tokenizer = graph_tokenization.of_tokenizer(trained.tokenizer)
+        self.reading = prediction_features.as_trained(trained, long_texts=prediction_features.CUT)
+
+    @property
+    def fills_masks(self):
+        return self.kind == "pretraining" and self.trained.has(trained_models.MASKED_LM)
+
+    @property
+    def reads_text(self):
+        """Whether there is a graph from text: paragraphs are cut into windows by the host only."""
+        return self.kind != "span"
+
+    def id_inputs(self):
+        """Returns what `from_ids` takes: dict of tf.TensorSpec."""
+        if self.kind == "choice":
+            return CHOICE_IDS | {"choice_mask": tf.TensorSpec([None, None], tf.float32)}
+        if self.kind == "span":
+            is_answerable = "start_n_top" in self.model.settings
+            return IDS | ({POSSIBLE: IDS["input_ids"]} if is_answerable else {})
+        return IDS | ({POSITIONS: IDS["input_ids"]} if self.fills_masks else {})
+
+    def text_inputs(self):
+        """Returns what `from_text` takes: dict of tf.TensorSpec."""
+        if self.kind == "choice":
+            return {"context": STRINGS, "question": STRINGS, "options": OPTIONS}
+        return {"text": STRINGS, "text_b": STRINGS}
+
+    def from_ids(self, **batch):
+        """Computes numbers from ids.
+
+        Args:
+            **batch: `input_ids`, `input_mask`, `segment_ids`, int32[B, T], or [B, C, T] and
+                `choice_mask` float32[B, C] for choices; `p_mask` int32[B, T] for spans of SQuAD
+                2.0; `masked_lm_positions` int32[B, P] for masked words.
+
+        Returns:
+            dict. classes, multilabel, choices: `logits`, `probabilities` float32[B, C]; number:
+            `logits`, `number` float32[B]; spans: what the model gives; pretraining: `pooled` and
+            `mean`, float32[B, H], `order` float32[B, 2] (1: swapped), `masked_lm_logits`
+            float32[B, P, V], as far as there are weights for them.
+        """
+        if self.kind == "pretraining":
+            return self._pretraining_outputs(batch)
+        if POSSIBLE in batch:
+            return self._beams(batch)
+        outputs = self.model(batch)
+        if self.kind == "span":
+            return outputs
+        logits = outputs["logits"]
+        if self.kind == "number":
+            return {"logits": logits, "number": logits[:, 0]}
+        to_probabilities = tf.sigmoid if self.kind == "multilabel" else tf.nn.softmax
+        return {"logits": logits, "probabilities": to_probabilities(logits)}
+
+    def _beams(self, batch):
+        """Computes what a model of SQuAD 2.0 gives, which wants as many places as its beams."""
+        longest = max(self.model.settings[name] for name in trained_models.SPAN_BEAMS)
+        length = tf.shape(batch[POSSIBLE])[1]
+        more = [[0, 0], [0, tf.maximum(longest - length, 0)]]
+        padded = {name: tf.pad(values, more) for name, values in batch.items()}
+        outputs = self.model(padded)
+        return {**outputs, "start_log_probs": outputs["start_log_probs"][:, :length]}
+
+    def _pretraining_outputs(self, batch):
+        encoded = self.model.encoder(batch)
+        states = encoded["sequence_output"]
+        outputs = {"mean": warm_model.pooled(states, batch["input_mask"], "mean")}
+        if self.trained.has(trained_models.POOLER):
+            outputs["pooled"] = encoded["pooled_output"]
+        if self.trained.has(trained_models.SENTENCE_ORDER):
+            outputs["order"] = tf.nn.softmax(self.model.sentence_order(encoded["pooled_output"]))
+        if self.fills_masks:
+            table = self.model.encoder.embeddings.word.value
+            outputs["masked_lm_logits"] = self.model.masked_lm(states, batch[POSITIONS], table)
+        return outputs
+
+    def from_text(self, **texts):
+        """Computes predictions from text, which is cut as in training where it is too long.
+
+        Args:
+            **texts: string[B] each. `text` and `text_b`, which is empty where there is one text
+                alone; for choices `context`, `question` and `options` string[B, C], which are
+                empty where a question has fewer than others. In texts for a pretrained model
+                [MASK] and the other special pieces stand for themselves.
+
+        Returns:
+            dict of what `from_ids` gives; for classes also `label` string[B] and `labels`
+            string[C]; for several labels `labels` and `is_label` bool[B, C]; for choices
+            `choice` int32[B]; for masked words, in place of their logits, `mask_pieces`
+            string[B, P, K], the likeliest first, `mask_probabilities` float32[B, P, K] and
+            `num_masks` int32[B]: what is beyond it in a row means nothing.
+        """
+        batch = self.features(**texts)
+        if self.fills_masks:
+            positions, num_masks = mask_positions(
+                batch["input_ids"], self.tokenizer.special_ids["mask"]
+            )
+            batch[POSITIONS] = positions
+        outputs = self.from_ids(**batch)
+        if self.fills_masks:
+            logits = outputs.pop("masked_lm_logits")
+            outputs |= {**self._ranked(logits), "num_masks": num_masks}
+        return outputs | self._named(outputs)
+
+    def features(self, **texts):
+        """Turns texts into ids; arguments as of `from_text`."""
+        special_ids, longest = self.tokenizer.special_ids, self.reading.max_seq_length
+        if self.kind == "choice":
+            endings = graph_features.endings(texts["question"], texts["options"])
+            return graph_features.choices(
+                self.tokenizer.encode(texts["context"]),
+                self.tokenizer.encode(tf.reshape(endings, [-1])),
+                texts["options"] != "",
+                special_ids,
+                (longest, self.reading.max_qa_length),
+            )
+        encoded = (
+            self.tokenizer.encode(texts[name], allow_markers=self.fills_masks)
+            for name in ("text", "text_b")
+        )
+        return graph_features.single_or_pair(*encoded, special_ids, longest)
+
+    def _ranked(self, logits):
+        probabilities, ids = tf.math.top_k(tf.nn.softmax(logits), self.top_k)
+        pieces = tf.gather(tf.constant(self.trained.tokenizer.pieces), ids)
+        return {"mask_pieces": pieces, "mask_probabilities": probabilities}
+
+    def _named(self, outputs):
+        """Says what the numbers mean: dict of string and bool tensors."""
+        if self.kind == "choice":
+            return {"choice": tf.argmax(outputs["logits"], axis=1, output_type=tf.int32)}
+        if self.kind not in ("classes", "multilabel"):
+            return {}
+        labels = tf.constant(self.trained.task["labels"])
+        if self.kind == "multilabel":
+            return {"labels": labels, "is_label": outputs["logits"] > 0}
+        return {"labels": labels, "label": tf.gather(labels, tf.argmax(outputs["logits"], axis=1))}
+
+
+def unrolled(model):
+    """Returns a model of the same weights whose layers are laid out one after another."""
+    made = type(model).from_config({**model.get_config(), "unroll": True})
+    for name, variable in made.named_variables().items():
+        variable.assign(model.named_variables()[name])
+    return made
+
+
+def mask_positions(input_ids, mask_id):
+    """Returns where the masks of each row are, int32[B, P], and how many there are, int32[B]."""
+    is_mask = input_ids == mask_id
+    num_masks = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=1)
+    order = tf.argsort(tf.cast(~is_mask, tf.int32), axis=1, stable=True)
+    return order[:, : tf.reduce_max(num_masks)], num_masks
