@@ -20,6 +20,7 @@ HUGGING_FACE_KINDS = {  # The end of `architectures`, or `problem_type`.
     "single_label_classification": "classes",
     "multi_label_classification": "multilabel",
 }
+DROPOUT_KEYS = ("classifier_dropout_prob", "classifier_dropout")  # ALBERT's and ours; BERT's.
 
 
 def find_kind(path, shapes, asked):
@@ -72,6 +73,18 @@ def read_labels(path):
     names = read_hugging_face(path).get("id2label") or {}
     labels = [names[number] for number in sorted(names, key=int)]
     return labels if any(f"LABEL_{i}" != label for i, label in enumerate(labels)) else []
+
+
+def read_settings(path):
+    """Returns what a run's folder says of its settings, and Hugging Face's of the head's dropout.
+
+    Returns:
+        dict, empty where nothing tells.
+    """
+    values = read_hugging_face(path)
+    dropouts = [values[key] for key in DROPOUT_KEYS if values.get(key) is not None]
+    told = {DROPOUT_KEYS[0]: dropouts[0]} if dropouts else {}
+    return told | read_json(path, model_folder.SETTINGS)
 
 
 def read_json(path, name):

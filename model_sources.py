@@ -94,7 +94,7 @@ def read(path, *, kind=None, with_slots=False, config=None, tokenizer=None):
         "path": path,
         "tokenizer": tokenizer or model_folder.read_tokenizer(path),
         "labels": model_kinds.read_labels(path),
-        "settings": model_kinds.read_json(path, model_folder.SETTINGS),
+        "settings": model_kinds.read_settings(path),
     }
     if found := find_keras(path):
         return read_keras(found, kind, kept)

@@ -19,7 +19,7 @@ from training import checkpoint_files, weight_writing
 GOOGLE_PREFIX = "model.ckpt-best"  # As in Google's releases.
 GOOGLE_PIECES = {"sentencepiece": "spm.model", "wordpiece": "vocab.txt"}
 HUGGING_FACE_WEIGHTS = "model.safetensors"
-CLASSIFIER_DROPOUT = "classifier_dropout_prob"
+CLASSIFIER_DROPOUT, BERT_CLASSIFIER_DROPOUT = model_kinds.DROPOUT_KEYS
 PROBLEM_TYPES = {
     kind: problem for problem, kind in model_kinds.HUGGING_FACE_KINDS.items() if kind != "choice"
 }
@@ -91,7 +91,7 @@ def write_hugging_face(source, folder):
     values = {
         "architectures": [family + hugging_face_states.class_name(source.kind, source.arrays)],
         **foreign_configs.to_hugging_face(config),
-        "classifier_dropout" if is_bert else CLASSIFIER_DROPOUT: classifier_dropout(source),
+        BERT_CLASSIFIER_DROPOUT if is_bert else CLASSIFIER_DROPOUT: classifier_dropout(source),
         **special_ids(source.tokenizer),
         **labels(source),
     }

@@ -46,8 +46,20 @@ def with_tokenizer(source, tokenizer, seed=0):
     Args and returns: as of `with_tokens`.
 
     Raises:
-        ValueError: an id would mean something else than it did.
+        ValueError: an id would mean something else than it did, or a text give other ids.
     """
+    size = source.config.vocab_size
+    if source.tokenizer is None and tokenizer.vocab_size > size:
+        raise ValueError(
+            "A tokenizer with pieces that the model has no rows for must be seen to begin with the "
+            f"model's own. Received: {tokenizer.vocab_size} pieces for {size} rows, and "
+            f"{source.path} without a tokenizer."
+        )
+    if source.tokenizer and source.tokenizer.settings != tokenizer.settings:
+        raise ValueError(
+            "A new tokenizer must have the old one's settings. Received: "
+            f"{tokenizer.settings} for {source.tokenizer.settings}."
+        )
     old = source.tokenizer.pieces if source.tokenizer else []
     different = [i for i, piece in enumerate(old) if tokenizer.pieces[i : i + 1] != [piece]]
     if different:

@@ -227,6 +227,14 @@ def test_verify_prints_the_largest_difference_of_each_output_and_fails_on_one(
     assert "which differ in sentence_order_logits." in result.stderr
 
 
+def test_two_models_of_one_encoder_are_compared_as_far_as_they_go(odd_checkpoint, tmp_path):
+    convert(odd_checkpoint, "folder", tmp_path / "encoder", kind="encoder")
+    words = ("--verify", str(odd_checkpoint), str(tmp_path / "encoder"))
+    printed = programs.succeed(programs.call("convert_checkpoint", *words)).stdout
+    assert "sequence_output: largest difference 0\n" in printed and "masked_lm" not in printed
+    assert "weights: 25 of 32 equal bit by bit" in printed
+
+
 def test_models_of_other_sizes_are_told_apart_and_not_compared(odd_checkpoint, tmp_path):
     made_sources.hop(
         made_sources.random_source("encoder", hidden_size=32), "google", tmp_path / "wide"

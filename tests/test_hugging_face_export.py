@@ -132,11 +132,16 @@ def test_the_config_says_what_the_classes_are(tmp_path, transformers):
     assert config.problem_type == "regression" and config.num_labels == 1
 
 
-def test_the_dropout_of_a_run_goes_along(tmp_path):
-    source = made_sources.random_source("classes")
+@pytest.mark.parametrize("family", ["albert", "bert"])
+def test_the_dropout_before_the_head_goes_there_and_comes_back(family, tmp_path):
+    source = made_sources.random_source("classes", **FAMILIES[family])
     source.settings["classifier_dropout_prob"] = 0.25
-    model_writers.write(source, "huggingface", str(tmp_path))
-    assert json.loads((tmp_path / "config.json").read_text())["classifier_dropout_prob"] == 0.25
+    there = made_sources.hop(source, "huggingface", tmp_path / "hf")
+    values = json.loads((tmp_path / "hf" / "config.json").read_text())
+    key = "classifier_dropout_prob" if family == "albert" else "classifier_dropout"
+    assert values[key] == 0.25
+    back = made_sources.hop(there, "folder", tmp_path / "folder")
+    assert back.settings["classifier_dropout_prob"] == 0.25
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -125,7 +125,13 @@ def test_a_new_tokenizer_must_begin_with_the_old_ones_pieces():
     other = made_tokenizers.wordpiece_tokenizer(("walk", "the"))
     with pytest.raises(ValueError, match=r"\['walk'\] for 'the', id 5"):
         vocabulary_growth.with_tokenizer(source, other)
-    nothing = made_sources.random_source("encoder")
+    cased = made_tokenizers.wordpiece_tokenizer(lower=False)
+    with pytest.raises(ValueError, match="'lower': False.*for.*'lower': True"):
+        vocabulary_growth.with_tokenizer(source, cased)
+    nothing = made_sources.random_source("encoder", vocab_size=tokenizer.vocab_size)
+    assert vocabulary_growth.with_tokenizer(nothing, tokenizer).tokenizer is tokenizer
+    with pytest.raises(ValueError, match="must be seen to begin"):
+        vocabulary_growth.with_tokenizer(nothing, longer)
     with pytest.raises(ValueError, match="`tokenizer` names another"):
         vocabulary_growth.with_tokens(nothing, ["mrna"])
 
