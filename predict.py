@@ -60,8 +60,9 @@ LAYER = flags.DEFINE_string(
 LONG_TEXTS = flags.DEFINE_enum(
     "long_texts",
     "refuse",
-    ["refuse", "cut"],
-    "What becomes of a text that is longer than the model reads: an error, or cut as in training.",
+    ["refuse", "cut", "windows"],
+    "What becomes of a text that is longer than the model reads: an error; cut, as in training; "
+    "classify: read in windows that overlap by half, whose logits are averaged.",
 )
 MAX_SEQ_LENGTH = flags.DEFINE_integer(
     "max_seq_length", None, "Pieces that the model reads at most. Not given: as in training."
@@ -89,6 +90,8 @@ def check_flags(name, command):
         if command_line.is_given(flag) and flag not in command.flags:
             users = [other for other in COMMANDS if flag in COMMANDS[other].flags]
             raise ValueError(f"`{flag}` is for {', '.join(users)}. Received: {name}.")
+    if LONG_TEXTS.value == "windows" and name != "classify":
+        raise ValueError(f"`long_texts` windows is for classify. Received: {name}.")
     if OUTPUT_FILE.value and not OUTPUT_FILE.value.endswith((".npy", ".jsonl")):
         raise ValueError(
             f"`output_file` must end in .npy or .jsonl. Received: {OUTPUT_FILE.value}."

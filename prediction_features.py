@@ -11,7 +11,7 @@ from data import classification, features, multiple_choice, race, span_windows, 
 from data.classification_tables import Table
 
 WITHOUT_END = 1 << 30  # Pieces; more than any text has.
-REFUSE, CUT = LONG_TEXTS = ("refuse", "cut")
+REFUSE, CUT, WINDOWS = LONG_TEXTS = ("refuse", "cut", "windows")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Reading:
 
     Attributes:
         max_seq_length: int, pieces of a sequence, special ones included.
-        long_texts: one of LONG_TEXTS: whether what is longer is refused, or cut as in training.
+        long_texts: one of LONG_TEXTS: whether what is longer is refused; cut as in training; or,
+            where it is to be classified, read in windows, and refused elsewhere.
         max_qa_length: int, pieces of a question and an option together.
         doc_stride: int, pieces from one window over a context to the next.
         max_query_length: int, pieces of a question about a context.
@@ -92,19 +93,21 @@ def of_masks(texts, tokenizer, reading):
     return made
 
 
-def of_texts(texts, tokenizer, reading):
+def of_texts(texts, tokenizer, reading, in_windows=False):
     """Returns Features of n texts, each a str, or a pair of them: [CLS] A [SEP] B [SEP].
 
-    A pair whose second text has no pieces is a single text, as in training.
+    A pair whose second text has no pieces is a single text, as in training. With `in_windows` a
+    long text may have several examples, as of `classification.make_features`.
 
     Raises:
-        ValueError: a text has too many pieces, and is not to be cut.
+        ValueError: a text has too many pieces, and is neither to be cut nor read in windows.
     """
     pairs = [(text, "") if isinstance(text, str) else tuple(text) for text in texts]
     table = Table("", [""] * len(pairs), [a for a, _ in pairs], [b for _, b in pairs], None)
-    longest = reading.max_seq_length if reading.cuts else WITHOUT_END
-    made = classification.make_features(table, tokenizer, longest)
-    check_lengths(made, reading, [" ".join(pair) for pair in pairs])
+    longest = reading.max_seq_length if reading.cuts or in_windows else WITHOUT_END
+    made = classification.make_features(table, tokenizer, longest, in_windows=in_windows)
+    if longest == WITHOUT_END:
+        check_lengths(made, reading, [" ".join(pair) for pair in pairs])
     return made
 
 

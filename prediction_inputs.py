@@ -127,6 +127,11 @@ def from_file(path, form, text_columns=()):
         passages = race.read_passages(path)
         rows = [row for _, n, one in passages for row in of_passage(one, f"{path}, line {n}")]
     elif form.kind == "questions" and ending == ".json":
+        if form.given:
+            raise ValueError(
+                f"{path} has contexts and questions of its own. Received: it, and "
+                f"`{' and '.join(form.given)}`."
+            )
         rows = of_questions(squad.read(path, "2.0"))
     elif text_columns or ending in WITH_HEADER:
         rows = of_table(path, form, text_columns)

@@ -16,6 +16,7 @@ import os
 
 import numpy as np
 
+import classified_rows
 import model_folder
 import prediction_features
 import prediction_results
@@ -32,8 +33,10 @@ def from_folder(folder, *, max_seq_length=None, long_texts="refuse", batch_size=
         folder: a run's --output_dir, whose best weights are taken; or a Google or Hugging Face
             folder.
         max_seq_length: pieces of a sequence at most; None: as in training.
-        long_texts: "refuse" raises ValueError for a longer text, "cut" cuts it as training
-            did. Contexts of `answer` may be of any length: they are read in windows.
+        long_texts: "refuse" raises ValueError for a longer text; "cut" cuts it, as training
+            did; "windows" has `classify` read it in windows that overlap by half, whose logits
+            are averaged, and is "refuse" elsewhere. Contexts of `answer` may always be of any
+            length.
         batch_size: B at most.
 
     Returns:
@@ -107,8 +110,11 @@ class Predictor:
             probability is over a half, and `probabilities`. For a number: `number` float.
         """
         self.trained.check("classify")
-        rows = self.warm.run("logits", warm_model.logits, self._features(texts))
-        logits = np.stack([row["logits"] for row in rows])  # float32[n, C]
+        in_windows = self.reading.long_texts == prediction_features.WINDOWS
+        made = self._features(texts, in_windows)
+        rows = self.warm.run("logits", warm_model.logits, made)
+        logits = np.stack([row["logits"] for row in rows])  # float32[windows, C]
+        logits = classified_rows.per_row(made, logits)  # float32[n, C]
         kind, labels = (self.trained.task[name] for name in ("kind", "labels"))
         return prediction_results.classes(logits, kind, labels)
 
@@ -206,8 +212,9 @@ class Predictor:
         if pooling == "pooled":
             self.trained.check("pool")
 
-    def _features(self, texts):
-        return prediction_features.of_texts(checked(texts), self.trained.tokenizer, self.reading)
+    def _features(self, texts, in_windows=False):
+        tokenizer = self.trained.tokenizer
+        return prediction_features.of_texts(checked(texts), tokenizer, self.reading, in_windows)
 
 
 def checked(texts):

@@ -88,6 +88,11 @@ WRONG = {
         {"top_k": 3},
         ["`top_k` is for fill-mask, classify. Received: order."],
     ),
+    "windows elsewhere": (
+        ["order", "a", "b"],
+        {"long_texts": "windows"},
+        ["`long_texts` windows is for classify. Received: order."],
+    ),
     "one segment": (["order", "a"], {}, ["the words: there must be text_a TAB text_b", "'a'"]),
     "three segments": (["order", "a", "b", "c"], {}, ["text_a TAB text_b", "'a\\tb\\tc'"]),
     "three texts": (["classify", "a\tb\tc"], {}, ["a word: there must be text TAB [text_b]"]),
@@ -143,3 +148,12 @@ def test_a_file_that_is_wrong_is_named_with_its_line(name, made, tmp_path):
     )
     assert result.exit_code == 1 and result.stdout == ""
     assert f"error: {tmp_path / file}" in result.stderr and message in result.stderr
+
+
+def test_a_context_beside_a_file_that_has_contexts_is_refused(made, tmp_path):
+    path = tmp_path / "asked.json"
+    path.write_text("{}")
+    flags = {"input_file": path, "context": ADA, "model_folder": made("span")[0]}
+    result = programs.call("predict", "answer", **flags)
+    assert result.exit_code == 1
+    assert f"{path} has contexts and questions of its own" in result.stderr

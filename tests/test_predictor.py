@@ -79,9 +79,11 @@ def test_texts_and_pairs_are_classified_as_by_hand(kind, made):
             assert found["labels"] == names
 
 
-def test_classes_are_those_of_run_classifier(made, tmp_path):
-    folder, _, predictor = made("classes")
-    rows = "".join(f"{text}\tgood\n" for text in TEXTS)
+@pytest.mark.parametrize("long_texts", ["refuse", "cut", "windows"])
+def test_classes_are_those_of_run_classifier(long_texts, made, tmp_path):
+    folder, _, _ = made("classes")
+    texts = TEXTS if long_texts == "refuse" else [*TEXTS, "old fox " * 30, "red sailor " * 16]
+    rows = "".join(f"{text}\tgood\n" for text in texts)
     (tmp_path / "dev.tsv").write_text(f"text\tlabel\n{rows}")
     columns = {"text_columns": "text", "label_column": "label", "labels": "bad,fair,good"}
     result = programs.call(
@@ -91,11 +93,13 @@ def test_classes_are_those_of_run_classifier(made, tmp_path):
         do_train=False,
         init_checkpoint=folder,
         output_dir=tmp_path / "out",
+        long_texts="cut" if long_texts == "refuse" else long_texts,
         **columns,
     )
     programs.succeed(result)
     theirs = prediction_files.read(prediction_files.path_of(tmp_path / "out", "dev"))
-    for row, found in zip(theirs, predictor.classify(TEXTS), strict=True):
+    predictor = from_folder(folder, long_texts=long_texts, batch_size=2)
+    for row, found in zip(theirs, predictor.classify(texts), strict=True):
         assert row["prediction"] == found["label"]
         values = list(found["probabilities"].values())
         np.testing.assert_allclose(values, row["probabilities"], atol=2e-6)
