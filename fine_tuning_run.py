@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 import command_line
+import fine_tuning
 import model_folder
 from data import files, length_batches
 from modeling import task_losses
@@ -200,36 +201,45 @@ def begin(run, tuning):
     """Loads the encoder's weights, unless random ones are asked for, and prints what matched.
 
     A head that the file holds stays there: it is another task's, or this one's before.
-
-    Args:
-        run: Run.
-        tuning: fine_tuning.FineTuneConfig.
     """
     if tuning.init_checkpoint:
         variables = run.model.named_variables()
         print(model_folder.load_weights(variables, tuning.init_checkpoint, leave=HEAD_PREFIXES))
 
 
-def seal(folder, *, config, tokenizer, settings, task):
-    """Writes what the model needs beside its weights, and what it was trained for.
+def train_or_load(run, folder, tuning, tokenizer, train, dev=None):
+    """Trains in a folder from where it has got to, or loads what was trained before.
 
     Args:
+        run: Run.
         folder: path.
-        config: AlbertConfig.
-        tokenizer: Tokenizer.
-        settings: dict of JSON values, every setting of the run.
-        task: Task.
+        tuning: fine_tuning.FineTuneConfig.
+        tokenizer: Tokenizer that the features were made with.
+        train: Features to train on; None unless `tuning.do_train`.
+        dev: Features whose score picks the best checkpoint, or None.
+    """
+    if not tuning.do_train:
+        run.load(fine_tuning.trained_folder(tuning))
+        return
+    seal(run, folder, tokenizer)
+    run.train(folder, train, dev=dev, begin=lambda: begin(run, tuning))
+
+
+def seal(run, folder, tokenizer):
+    """Writes what the model needs beside its weights, and what it is trained for and how.
 
     Raises:
         ValueError: the folder holds another model's weights, or another task's.
     """
+    description = run.task.description
     if model_folder.has_weights(folder):
-        check_task(folder, task.description, ("task", "kind", "labels"))
-    model_folder.seal(folder, config=config, tokenizer=tokenizer, settings=settings)
-    write_json(os.path.join(folder, model_folder.TASK), task.description)
-    labels = task.description["labels"]
-    if labels:
-        text = "".join(f"{label}\n" for label in labels)
+        check_task(folder, description, ("task", "kind", "labels"))
+    settings = command_line.program_flags() | dataclasses.asdict(run.settings)
+    settings["max_seq_length"] = run.max_seq_length
+    model_folder.seal(folder, config=run.config, tokenizer=tokenizer, settings=settings)
+    write_json(os.path.join(folder, model_folder.TASK), description)
+    if description["labels"]:
+        text = "".join(f"{label}\n" for label in description["labels"])
         files.write_bytes(os.path.join(folder, model_folder.LABELS), text.encode())
 
 

@@ -182,24 +182,8 @@ def main():
         run = fine_tuning_run.Run(
             run_task, config, dataclasses.replace(settings, seed=seed), length
         )
-        if tuning.do_train:
-            fine_tuning_run.seal(
-                folder,
-                config=config,
-                tokenizer=tokenizer,
-                settings={
-                    **command_line.program_flags(),
-                    **dataclasses.asdict(run.settings),
-                    "max_seq_length": length,
-                },
-                task=run_task,
-            )
-            dev = next((features[s] for s in task.splits("dev") if s in features), None)
-            run.train(
-                folder, features["train"], dev=dev, begin=lambda: fine_tuning_run.begin(run, tuning)
-            )
-        else:
-            run.load(fine_tuning.trained_folder(tuning))
+        dev = next((features[s] for s in task.splits("dev") if s in features), None)
+        fine_tuning_run.train_or_load(run, folder, tuning, tokenizer, features.get("train"), dev)
         figures = {}
         for split in (split for split in tables if split != "train"):
             outputs = run.predict(features[split])

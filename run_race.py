@@ -137,27 +137,14 @@ def main():
 
     def run_one(folder, seed):
         run = fine_tuning_run.Run(task, config, dataclasses.replace(settings, seed=seed), length)
-        if tuning.do_train:
-            train_in(run, folder)
-        else:
-            run.load(fine_tuning.trained_folder(tuning))
+        train, dev = features.get("train"), features.get("dev")
+        fine_tuning_run.train_or_load(run, folder, tuning, tokenizer, train, dev)
         figures = {}
         for split in (split for split in sets if split != "train"):
             logits = run.predict(features[split])["logits"]
             figures |= chosen_options.report(sets[split], split, logits)
             chosen_options.write(sets[split], split, logits, folder)
         return figures
-
-    def train_in(run, folder):
-        kept = {**command_line.program_flags(), **dataclasses.asdict(run.settings)}
-        kept["max_seq_length"] = length
-        fine_tuning_run.seal(folder, config=config, tokenizer=tokenizer, settings=kept, task=task)
-        run.train(
-            folder,
-            features["train"],
-            dev=features.get("dev"),
-            begin=lambda: fine_tuning_run.begin(run, tuning),
-        )
 
     results = fine_tuning_run.run_all(tuning, settings, run_one)
     if len(results) > 1 and results[0]["metrics"]:

@@ -242,28 +242,23 @@ def main():
     train, asked = read_questions(squad_config, tokenizer, length, tuning.do_train)
     task = make_task(squad_config, tuning, asked)
     settings = choose_settings(recipe, tuning, train, task)
+    if tuning.do_train:
+        fine_tuning.describe(config, settings, tuning, length)
+
+    picks = asked and asked.is_labelled and tuning.do_eval
 
     def run_one(folder, seed):
         run = fine_tuning_run.Run(task, config, dataclasses.replace(settings, seed=seed), length)
-        source = None
-        if tuning.do_train:
-            train_in(run, folder)
-        else:
-            source = fine_tuning.trained_folder(tuning)
-            run.load(source)
-        return answer(run, asked, squad_config, folder, source) if asked else {}
-
-    def train_in(run, folder):
-        kept = {**command_line.program_flags(), **dataclasses.asdict(run.settings)}
-        kept["max_seq_length"] = length
-        fine_tuning_run.seal(folder, config=config, tokenizer=tokenizer, settings=kept, task=task)
-        picks = asked and asked.is_labelled and tuning.do_eval
-        run.train(
+        source = None if tuning.do_train else fine_tuning.trained_folder(tuning)
+        fine_tuning_run.train_or_load(
+            run,
             folder,
-            train.features,
-            dev=asked.features if picks else None,
-            begin=lambda: fine_tuning_run.begin(run, tuning),
+            tuning,
+            tokenizer,
+            train and train.features,
+            asked.features if picks else None,
         )
+        return answer(run, asked, squad_config, folder, source) if asked else {}
 
     if not tuning.do_train:
         run_one(tuning.output_dir, settings.seed)
