@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 import model_folder
+import model_kinds
 from data import files
 from data.tokenizer_base import Tokenizer
 from evaluation import prediction_files
@@ -58,7 +59,7 @@ class TrainedModel:
         folder: str, as it was given.
         model: keras.Model of `modeling`.
         tokenizer: Tokenizer.
-        task: dict of task.json, or None: nobody has fine-tuned it.
+        task: dict of task.json, or what its weights tell of one; None: nobody has fine-tuned it.
         settings: dict of settings.json, empty where there is none.
         found: names of the model's weights that the folder holds; the others are random.
     """
@@ -131,7 +132,7 @@ def load(folder):
     folder = str(folder)
     config, tokenizer = read_parts(folder)
     path = model_folder.find(folder, model_folder.TASK)
-    task = prediction_files.read_task(os.path.dirname(path)) if path else None
+    task = prediction_files.read_task(os.path.dirname(path)) if path else told_by_weights(folder)
     kept = model_folder.find(folder, model_folder.SETTINGS)
     settings = json.loads(files.read_bytes(kept)) if kept else {}
     model = make_model(config, task, settings)
@@ -167,6 +168,29 @@ def read_parts(folder):
             f"{config.vocab_size}, a tokenizer of {tokenizer.vocab_size} pieces."
         )
     return config, tokenizer
+
+
+def told_by_weights(folder):
+    """Returns what task.json would say of a model that others fine-tuned; None of another model.
+
+    Labels are Hugging Face's where it names them, numbers otherwise.
+
+    Raises:
+        ValueError: a head of one output, of which nothing tells what it is for.
+    """
+    weights, _, _ = initialization.without_slots(weight_files.open_weights(folder))
+    sources, _ = checkpoint_names.find_sources(weights)
+    shapes = {name: weights.shapes[source] for name, (source, _) in sources.items()}
+    kind = model_kinds.find_kind(folder, shapes, None)
+    if kind in ("encoder", "pretraining"):
+        return None
+    labels = []
+    if kind in ("classes", "multilabel"):
+        numbers = map(str, range(shapes["output_weights"][0]))
+        labels = model_kinds.read_labels(folder) or list(numbers)
+    task = model_kinds.TASKS.get(kind, "a task of others")
+    kind = "span" if kind == "answerable" else kind  # As run_squad.py has it.
+    return {"task": task, "kind": kind, "labels": labels, "metrics": []}
 
 
 def make_model(config, task, settings):

@@ -107,3 +107,32 @@ def test_a_tokenizer_of_more_pieces_than_the_model_has_rows_is_refused(tmp_path)
     path.write_text(json.dumps({**json.loads(path.read_text()), "vocab_size": 200}))
     with pytest.raises(ValueError, match="vocab_size=200, a tokenizer of 300 pieces"):
         from_folder(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["classes", "choice", "span", "answerable"])
+def test_a_model_that_others_fine_tuned_is_known_by_its_weights(name, made, tmp_path):
+    folder, _, predictor = made(name)
+    shutil.copytree(folder, tmp_path / "of_others", ignore=shutil.ignore_patterns("task.json"))
+    if name == "choice":  # Its head has the names of a regression's.
+        with pytest.raises(ValueError, match="head of one output"):
+            from_folder(tmp_path / "of_others")
+        return
+    theirs = from_folder(tmp_path / "of_others").trained
+    assert theirs.task["kind"] == predictor.trained.task["kind"]
+    assert theirs.task["labels"] == predictor.trained.task["labels"]
+    assert type(theirs.model) is type(predictor.trained.model)
+
+
+def test_labels_that_nobody_names_are_numbers(made, tmp_path):
+    folder, _, predictor = made("classes")
+    left_out = shutil.ignore_patterns("task.json", "labels.txt")
+    shutil.copytree(folder, tmp_path / "of_others", ignore=left_out)
+    (found,) = from_folder(tmp_path / "of_others").classify(TEXTS[:1])
+    assert list(found["probabilities"]) == ["0", "1", "2"]
+    (expected,) = predictor.classify(TEXTS[:1])
+    assert found["probability"] == pytest.approx(expected["probability"], abs=1e-6)
+    names = {str(number): label for number, label in enumerate(made_folders.LABELS)}
+    theirs = {"model_type": "albert", "id2label": names}
+    (tmp_path / "of_others" / "config.json").write_text(json.dumps(theirs))
+    (found,) = from_folder(tmp_path / "of_others").classify(TEXTS[:1])
+    assert found["label"] == expected["label"]
