@@ -8,6 +8,7 @@ import logging
 import os
 import tempfile
 
+import absl.logging
 import numpy as np
 import tensorflow as tf
 
@@ -53,13 +54,16 @@ def save(module, folder, signatures):
 @contextlib.contextmanager
 def quiet():
     """Keeps TensorFlow's converters from telling what they are about."""
-    loggers = [logging.getLogger(name) for name in ("absl", "tensorflow", "tf2onnx")]
+    verbosity = absl.logging.get_verbosity()
+    absl.logging.set_verbosity(absl.logging.ERROR)
+    loggers = [logging.getLogger(name) for name in ("tensorflow", "tf2onnx")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.ERROR)
     try:
         yield
     finally:
+        absl.logging.set_verbosity(verbosity)
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
 

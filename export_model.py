@@ -110,7 +110,7 @@ def main():
 
     files.check_folder(settings.output_dir)
     trained = trained_models.load(settings.model_folder)
-    print(f"{settings.model_folder}: trained for {trained.described()}")
+    print(f"{settings.model_folder} {trained.described()}")
     exported = ExportedModel(trained, settings.top_k)
     if settings.format == "saved_model" and not exported.reads_text:
         print("note: no text signature, since a paragraph is cut into windows; `ids` alone")
@@ -120,7 +120,7 @@ def main():
     report = {
         "format": settings.format,
         "quantized": settings.quantize,
-        "trained_for": trained.described(),
+        "model": trained.described(),
         "labels": list(trained.task["labels"]) if trained.task else [],
         "max_seq_length": exported.reading.max_seq_length,
         "signatures": export_formats.signatures_of(exported, settings.format),
