@@ -30,7 +30,7 @@ def plain_type(annotation):
     return annotation
 
 
-def define_flags(config_class, by_recipe=()):
+def define_flags(config_class, by_recipe=(), without=()):
     """Defines one flag per field, with that field's name, default, help and choices.
 
     Args:
@@ -38,8 +38,9 @@ def define_flags(config_class, by_recipe=()):
             the value is one of a few, `"choices": (...)`.
         by_recipe: names of fields that the program's recipe tells where no flag does: their
             help says so and shows no default.
+        without: names of fields that mean nothing to the program: they keep their defaults.
     """
-    for field in dataclasses.fields(config_class):
+    for field in (f for f in dataclasses.fields(config_class) if f.name not in without):
         help_text, choices = field.metadata["help"], field.metadata.get("choices")
         default = field.default
         if field.name in by_recipe:
@@ -64,13 +65,13 @@ def from_flags(config_class, **recipe):
         ValueError: the settings contradict one another.
     """
     names = [field.name for field in dataclasses.fields(config_class)]
-    given = {name: flags.FLAGS[name].value for name in names if flags.FLAGS[name].present}
+    given = {name: flags.FLAGS[name].value for name in names if is_given(name)}
     return config_class(**{**recipe, **given})
 
 
 def is_given(name):
-    """Says whether the user gave a flag."""
-    return flags.FLAGS[name].present
+    """Says whether the program has a flag and the user gave it."""
+    return name in flags.FLAGS and bool(flags.FLAGS[name].present)
 
 
 def program_flags():

@@ -96,7 +96,7 @@ class FineTuneConfig:
 def define_flags():
     """Defines the flags of FineTuneConfig and TrainConfig."""
     command_line.define_flags(FineTuneConfig)
-    command_line.define_flags(TrainConfig, BY_RECIPE)
+    command_line.define_flags(TrainConfig, BY_RECIPE, without=("max_eval_steps",))
 
 
 def choose_encoder(tuning, recipe):

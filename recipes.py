@@ -55,9 +55,7 @@ EVAL_BATCH_SIZE = {"RACE": 16, "RACE v2": 16}
 # CLUE's scripts for ALBERT: 128 pieces, batches of 16, 2 epochs.
 CHINESE = {"learning_rate": 3e-5, "train_batch_size": 16, "max_seq_length": 128, "epochs": 2.0}
 OWN_DATA = {"learning_rate": 2e-5, "train_batch_size": 32, "max_seq_length": 512, "epochs": 3.0}
-# Wide models stay at chance with more (google-research/google-research issue 151); narrow ones,
-# which the paper has not, learn too slowly with less.
-WIDE, WIDE_MOST = 2048, 1e-5
+# Models narrower than any of the paper's learn too slowly with less.
 NARROW, NARROW_LEAST = 512, 1e-4
 
 
@@ -90,8 +88,6 @@ def fine_tuning(task, hidden_size, row=None):
             "num_warmup_steps": num_warmup_steps,
             "max_seq_length": MAX_SEQ_LENGTH.get(task, 512),
         }
-    if hidden_size >= WIDE:
-        settings["learning_rate"] = min(settings["learning_rate"], WIDE_MOST)
-    elif hidden_size < NARROW:
+    if hidden_size < NARROW:
         settings["learning_rate"] = max(settings["learning_rate"], NARROW_LEAST)
     return settings

@@ -22,7 +22,16 @@ from training.config import TrainConfig, setting
 # original counts them (run_squad_v1.py: num_train_steps).
 EPOCHS = {"1.1": 2, "2.0": 3}
 # What a trained model is asked with as it was trained, unless flags say otherwise.
-KEPT = ("version", "doc_stride", "max_query_length", "max_answer_length", "metric")
+KEPT = (
+    "version",
+    "doc_stride",
+    "max_query_length",
+    "max_answer_length",
+    "n_best_size",
+    "start_n_top",
+    "end_n_top",
+    "metric",
+)
 POSITIVE = ("doc_stride", "max_answer_length", "n_best_size", "start_n_top", "end_n_top")
 ASKED = "--question"  # In place of a file's name.
 

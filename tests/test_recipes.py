@@ -48,9 +48,9 @@ def test_an_evaluation_of_race_takes_no_more_sequences_than_any_other():
     assert 4 * recipes.fine_tuning("RACE", BASE)["eval_batch_size"] == 64
 
 
-def test_wide_models_learn_slower_and_narrow_ones_faster():
+def test_models_narrower_than_the_papers_learn_faster():
     rates = [recipes.fine_tuning("QQP", size)["learning_rate"] for size in (NARROW, BASE, WIDE)]
-    assert rates == [1e-4, 5e-5, 1e-5]
+    assert rates == [1e-4, 5e-5, 5e-5]
     assert recipes.fine_tuning("RACE v2", WIDE)["learning_rate"] == 1e-5
 
 

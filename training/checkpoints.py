@@ -177,7 +177,7 @@ class BestCheckpoint:
             folder: path.
             variables: as for `Checkpoints`.
             metric: name of the metric; the highest value is best, or the lowest if the name
-                ends in "loss".
+                ends in "loss" or "error".
         """
         self.checkpoints = Checkpoints(folder, variables, keep_max=1)
         self.metric = metric
@@ -199,7 +199,7 @@ class BestCheckpoint:
                 f"`best_metric` must be one of {sorted(metrics)}. Received: {self.metric!r}."
             )
         value = float(metrics[self.metric])
-        sign = -1 if self.metric.endswith("loss") else 1
+        sign = -1 if self.metric.endswith(("loss", "error")) else 1
         if np.isnan(value) or (self.value is not None and sign * value <= sign * self.value):
             return False
         newer = [saved for saved in self.checkpoints.steps() if saved > step]

@@ -42,7 +42,7 @@ class TrainConfig:
     best_metric: str = setting(
         "masked_lm_accuracy",
         "Evaluation metric that picks the best checkpoint: the highest, or the lowest if its name "
-        "ends in `loss`.",
+        "ends in `loss` or `error`.",
     )
     early_stopping_patience: int = setting(
         0, "Evaluations in a row without a better one after which training stops; 0: never."
