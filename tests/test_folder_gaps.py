@@ -75,7 +75,8 @@ def test_a_vocabulary_with_more_pieces_than_the_table_has_rows_is_a_gap(tmp_path
 def test_the_program_names_the_gaps_and_fails(source, tmp_path):
     model_writers.write(source, "google", str(tmp_path))
     words = ("--check", str(tmp_path))
-    assert "says what they mean." in programs.succeed(programs.call("convert_checkpoint", *words)).stdout
+    printed = programs.succeed(programs.call("convert_checkpoint", *words)).stdout
+    assert "says what they mean." in printed
     (tmp_path / "vocab.txt").unlink()
     result = programs.call("convert_checkpoint", *words)
     assert result.exit_code == 1 and "missing: vocabulary: none\n" in result.stdout
