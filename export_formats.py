@@ -6,7 +6,9 @@ Only programs import this module.
 import contextlib
 import logging
 import os
+import sys
 import tempfile
+import warnings
 
 import absl.logging
 import numpy as np
@@ -53,16 +55,24 @@ def save(module, folder, signatures):
 
 @contextlib.contextmanager
 def quiet():
-    """Keeps TensorFlow's converters from telling what they are about."""
+    """Keeps TensorFlow's converters from telling what they are about; faults are still raised."""
     verbosity = absl.logging.get_verbosity()
     absl.logging.set_verbosity(absl.logging.ERROR)
     loggers = [logging.getLogger(name) for name in ("tensorflow", "tf2onnx")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.ERROR)
+    sys.stderr.flush()
+    listener = os.dup(2)  # Much is told by C++.
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
+        os.dup2(listener, 2)
+        os.close(listener)
         absl.logging.set_verbosity(verbosity)
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
@@ -87,8 +97,14 @@ def write(exported, folder, form, quantize=False):
     if form == ONNX:
         return write_onnx(exported, path)
     files.write_bytes(path, to_tflite(exported, quantize))
-    runner = tf.lite.Interpreter(path).get_signature_runner("ids")
-    return lambda batch: runner(**batch)
+    with quiet():
+        runner = tf.lite.Interpreter(path).get_signature_runner("ids")
+
+    def run(batch):
+        with quiet():
+            return runner(**batch)
+
+    return run
 
 
 def functions(exported, form):
@@ -138,14 +154,9 @@ def to_tflite(exported, quantize):
 
 def write_onnx(exported, path):
     """Writes an ONNX model of the ids signature, and returns a function that runs it."""
-    try:
-        import onnxruntime
-        import tf2onnx
-    except ImportError as error:
-        raise ValueError(
-            f"`format` onnx needs tf2onnx and onnxruntime. Received: {error}. "
-            "`pip install -r requirements-onnx.txt` installs them."
-        ) from None
+    import onnxruntime
+    import tf2onnx
+
     inputs = exported.id_inputs()
     names = sorted(inputs)
     specs = [tf.TensorSpec(inputs[n].shape, inputs[n].dtype, name=n) for n in names]

@@ -15,10 +15,12 @@ far what was written is from the model, on inputs of several lengths.
 
 import dataclasses
 import os
+from importlib.util import find_spec
 
 import command_line
 from training.config import setting
 
+EXTRA = {"onnx": ("tf2onnx", "onnxruntime")}  # Packages of requirements-onnx.txt.
 FORMATS = ("saved_model", "tflite", "onnx")
 
 
@@ -45,6 +47,13 @@ class ExportConfig:
             )
         if self.quantize and self.format != "tflite":
             raise ValueError(f"`quantize` is for tflite. Received: format={self.format}.")
+        missing = [name for name in EXTRA.get(self.format, ()) if not find_spec(name)]
+        if missing:
+            raise ValueError(
+                f"`format` onnx needs {' and '.join(EXTRA[self.format])}. Received: "
+                f"{' and '.join(missing)} not installed. "
+                "`pip install -r requirements-onnx.txt` installs them."
+            )
         if self.top_k < 1:
             raise ValueError(f"`top_k` must be at least 1. Received: {self.top_k}.")
 

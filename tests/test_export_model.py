@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 
+import keras
 import made_folders
 import made_tokenizers
 import numpy as np
@@ -273,3 +274,25 @@ def test_a_checkpoint_without_the_tasks_head_says_so(tmp_path):
 def test_a_mistake_costs_one_line(flags, part):
     result = programs.call("export_model", **flags)
     assert result.exit_code == 1 and part in result.stderr and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_a_model_in_mixed_precision_is_exported_and_read_again(policy, tmp_path):
+    made_folders.write(tmp_path, "classes")
+    whole = exported_model.ExportedModel(trained_models.load(tmp_path))
+    keras.config.set_dtype_policy(policy)
+    try:
+        mixed = exported_model.ExportedModel(trained_models.load(tmp_path))
+        run = export_formats.write(mixed, str(tmp_path / "out"), "saved_model")
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert mixed.model.compute_dtype == policy.removeprefix("mixed_")
+    assert export_formats.difference(run, mixed) < 0.1
+    assert 1e-6 < export_formats.difference(run, whole) < 0.5
+
+
+def test_a_sequence_longer_than_the_table_of_positions_is_an_error(made):
+    _, out, exported = made("classes")
+    run = export_formats.saved_runner(str(out), "ids")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="48"):
+        run(ids_of(exported, 1, made_folders.LONGEST + 1))
