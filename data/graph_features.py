@@ -112,6 +112,8 @@ def stripped(texts):
 def choices(contexts, endings, is_there, special_ids, lengths):
     """Lays out [CLS] context [SEP] question option [SEP], as `data.multiple_choice` does.
 
+    But for one thing: an option whose blank is cut off is not put behind its question here.
+
     Args:
         contexts: ragged ids of n contexts.
         endings: ragged ids of n * C endings.
