@@ -65,7 +65,7 @@ def check(folder):
     Raises:
         ValueError: something is missing.
     """
-    import folder_gaps
+    from folders import folder_gaps
 
     found = folder_gaps.gaps(folder)
     for gap in found:
@@ -81,7 +81,7 @@ def compare(source_a, source_b):
     Raises:
         ValueError: by more than float32 allows.
     """
-    import model_comparison
+    from conversion import model_comparison
 
     equal, number = model_comparison.equal_arrays(source_a, source_b)
     print(f"weights: {equal} of {number} equal bit by bit")
@@ -99,7 +99,7 @@ def compare(source_a, source_b):
 
 def verify(path_a, path_b):
     """Compares any two sources."""
-    import model_sources
+    from conversion import model_sources
 
     sources = [model_sources.read(path, kind=KIND.value) for path in (path_a, path_b)]
     for source in sources:
@@ -109,10 +109,9 @@ def verify(path_a, path_b):
 
 def read_source():
     """Reads what is to be converted, with the pieces that are to be added."""
-    import model_folder
-    import model_sources
-    import vocabulary_growth
+    from conversion import model_sources, vocabulary_growth
     from data import tokenization
+    from folders import model_folder
     from modeling.config import AlbertConfig
 
     config_file = ALBERT_CONFIG_FILE.value
@@ -138,9 +137,8 @@ def read_source():
 
 def convert(source, form, folder):
     """Writes a model, reads it again, compares, and says what the folder lacks."""
-    import folder_gaps
-    import model_sources
-    import model_writers
+    from conversion import model_sources, model_writers
+    from folders import folder_gaps
 
     model_writers.write(source, form, folder)
     print(f"{folder}: {form}, {source.kind}, {len(source.arrays)} weights. Read again:")

@@ -65,17 +65,17 @@ def versions():
     """Returns the versions an export was made and tested with."""
     import tensorflow_text
 
-    import model_folder
+    from folders import model_folder
 
     return {**model_folder.versions(), "tensorflow_text": tensorflow_text.__version__}
 
 
 def write_parts(trained, folder):
     """Writes what belongs to the weights: config, tokenizer, task and labels."""
-    import fine_tuning_run
-    import model_folder
     from data import files
+    from folders import model_folder
     from modeling.config import AlbertConfig
+    from runs import fine_tuning_run
 
     config = AlbertConfig.from_dict(trained.model.settings["config"])
     config.to_json_file(os.path.join(folder, model_folder.CONFIG))
@@ -92,7 +92,7 @@ def measure(run, exported, settings):
     Raises:
         ValueError: it differs by more than rounding, or a number is none.
     """
-    import export_formats
+    from serving import export_formats
 
     found = {"ids": export_formats.difference(run, exported)}
     if settings.format == "saved_model" and exported.reads_text:
@@ -111,11 +111,10 @@ def main():
     settings = command_line.from_flags(ExportConfig)
     command_line.prepare_tensorflow()
     command_line.compile_quietly()
-    import export_formats
-    import fine_tuning_run
-    import trained_models
     from data import files
-    from exported_model import ExportedModel
+    from runs import fine_tuning_run
+    from serving import export_formats, trained_models
+    from serving.exported_model import ExportedModel
 
     files.check_folder(settings.output_dir)
     trained = trained_models.load(settings.model_folder)

@@ -29,9 +29,9 @@ import sys
 from absl import flags
 
 import command_line
-import prediction_inputs
 from data import files
-from prediction_commands import COMMANDS, as_list, check, told
+from serving import prediction_inputs
+from serving.prediction_commands import COMMANDS, as_list, check, told
 
 MODEL_FOLDER = flags.DEFINE_string(
     "model_folder", None, "A training run's --output_dir, or Google's or Hugging Face's folder."

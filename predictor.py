@@ -16,14 +16,10 @@ import os
 
 import numpy as np
 
-import classified_rows
-import model_folder
-import prediction_features
-import prediction_results
-import question_answers
-import trained_models
-import warm_model
-from warm_model import WarmModel
+from folders import model_folder
+from runs import classified_rows, question_answers
+from serving import prediction_features, prediction_results, trained_models, warm_model
+from serving.warm_model import WarmModel
 
 
 def from_folder(folder, *, max_seq_length=None, long_texts="refuse", batch_size=32):

@@ -17,10 +17,10 @@ import os
 from absl import flags
 
 import command_line
-import fine_tuning
 import recipes
 from data.classification_tasks import TASKS
 from data.custom_tasks import CustomData
+from runs import fine_tuning
 
 CUSTOM = "custom"
 CHINESE = ("ChnSentiCorp", "LCQMC", "TNEWS", "AFQMC", "OCNLI", "CMNLI")
@@ -50,8 +50,8 @@ def choose_task(tuning):
     Raises:
         ValueError: flags are missing, or belong to another task.
     """
-    import model_folder
     from data import custom_tasks
+    from folders import model_folder
 
     names = [field.name for field in dataclasses.fields(CustomData)]
     given = [name for name in names if command_line.is_given(name)]
@@ -127,9 +127,8 @@ def choose_recipe(hidden_size):
 
 def make_task(task, tables, features, classifier_dropout):
     """Returns the fine_tuning_run.Task of a ClassificationTask."""
-    import classified_rows
-    import fine_tuning_run
     from modeling import task_losses, task_models
+    from runs import classified_rows, fine_tuning_run
 
     losses = {
         "classes": task_losses.classification_losses,
@@ -164,9 +163,8 @@ def make_task(task, tables, features, classifier_dropout):
 def main():
     tuning = command_line.from_flags(fine_tuning.FineTuneConfig)
     command_line.prepare_tensorflow()
-    import classified_rows
-    import fine_tuning_run
     from evaluation import repeated_runs
+    from runs import classified_rows, fine_tuning_run
 
     task, data_dir = choose_task(tuning)
     tables = read_tables(task, data_dir, tuning)

@@ -92,7 +92,7 @@ def choose_config(described):
     Args:
         described: what `metadata.read` says of the records, or None.
     """
-    import model_folder
+    from folders import model_folder
 
     if ALBERT_CONFIG_FILE.value:
         return AlbertConfig.from_json_file(ALBERT_CONFIG_FILE.value)
@@ -143,7 +143,7 @@ def find_records():
 
 def check_config(config, lengths, described):
     """Refuses a config or weights that the records do not fit; notes a needlessly large table."""
-    import model_folder
+    from folders import model_folder
 
     if described:
         weights = INIT_CHECKPOINT.value or (None if DO_TRAIN.value else OUTPUT_DIR.value)
@@ -175,7 +175,7 @@ def load_weights(model, source, required_prefix):
     """
     if not source:
         return
-    import model_folder
+    from folders import model_folder
 
     print(
         model_folder.load_weights(model.named_variables(), source, required_prefix=required_prefix)
@@ -184,8 +184,8 @@ def load_weights(model, source, required_prefix):
 
 def seal_folder(config, settings, lengths, records, described):
     """Writes config, settings and the records' tokenizer into the output folder."""
-    import model_folder
     from data import tokenization
+    from folders import model_folder
 
     kept = model_folder.find(records[0], model_folder.TOKENIZER)
     if kept and described:

@@ -14,9 +14,9 @@ import dataclasses
 import os
 
 import command_line
-import fine_tuning
 import recipes
 from data import race
+from runs import fine_tuning
 from training.config import setting
 
 RECIPES = {"v1": "RACE", "v2": "RACE v2"}  # Names in recipes.py.
@@ -86,9 +86,8 @@ def make_features(sets, tokenizer, race_config, length, folder):
 
 def make_task(race_config, tuning, dev):
     """Returns the fine_tuning_run.Task; `dev`, Questions or None, picks the best checkpoint."""
-    import chosen_options
-    import fine_tuning_run
     from modeling import task_losses, task_models
+    from runs import chosen_options, fine_tuning_run
 
     return fine_tuning_run.Task(
         make_model=lambda config, seed: task_models.MultipleChoice(
@@ -118,9 +117,8 @@ def main():
     race_config = command_line.from_flags(RaceConfig)
     tuning = command_line.from_flags(fine_tuning.FineTuneConfig)
     command_line.prepare_tensorflow()
-    import chosen_options
-    import fine_tuning_run
     from evaluation import repeated_runs
+    from runs import chosen_options, fine_tuning_run
 
     if not tuning.do_train:
         kept = fine_tuning.as_trained(fine_tuning.trained_folder(tuning), KEPT)

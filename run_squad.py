@@ -14,8 +14,8 @@ official scripts on predictions.json.
 import dataclasses
 
 import command_line
-import fine_tuning
 import recipes
+from runs import fine_tuning
 from training.config import TrainConfig, setting
 
 # Table 14's steps are so many passes over the questions of SQuAD's training sets, as the
@@ -93,8 +93,8 @@ fine_tuning.define_flags()
 
 def read_questions(squad_config, tokenizer, max_seq_length, trains):
     """Reads what to train on and what to answer: (Questions or None, Questions or None)."""
-    import question_answers
     from data import span_windows, squad
+    from runs import question_answers
 
     settings = span_windows.WindowSettings(
         max_seq_length, squad_config.doc_stride, squad_config.max_query_length
@@ -115,9 +115,8 @@ def read_questions(squad_config, tokenizer, max_seq_length, trains):
 
 def make_task(squad_config, tuning, asked):
     """Returns the fine_tuning_run.Task; `asked`, if labelled, picks the best checkpoint."""
-    import fine_tuning_run
-    import question_answers
     from modeling import task_losses, task_models
+    from runs import fine_tuning_run, question_answers
 
     def make_model(config, seed):
         if squad_config.version == "1.1":
@@ -181,7 +180,7 @@ def choose_threshold(squad_config, scores, asked, kept):
     Returns:
         Threshold, or None in version 1.1.
     """
-    import question_answers
+    from runs import question_answers
 
     if scores.null_scores is None:
         return None
@@ -205,7 +204,7 @@ def answer(run, asked, squad_config, folder, source):
     Returns:
         dict of the figures, float; empty where the answers are not known.
     """
-    import question_answers
+    from runs import question_answers
 
     outputs = run.predict(asked.features)
     scores = question_answers.score(outputs, asked, squad_config)
@@ -238,8 +237,8 @@ def main():
     if tuning.do_train and not squad_config.train_file:
         raise ValueError("`train_file` must be given in order to train. Received: nothing.")
     command_line.prepare_tensorflow()
-    import fine_tuning_run
     from evaluation import repeated_runs
+    from runs import fine_tuning_run
 
     if not tuning.do_train:
         kept = fine_tuning.as_trained(fine_tuning.trained_folder(tuning), KEPT)

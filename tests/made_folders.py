@@ -7,8 +7,8 @@ import made_weights
 import programs
 import tensorflow as tf
 
-import model_folder
 from data import tokenization
+from folders import model_folder
 from modeling import models, task_models
 from predictor import from_folder
 

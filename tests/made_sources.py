@@ -5,8 +5,7 @@ import dataclasses
 import numpy as np
 from made_models import randomize, small_config
 
-import model_sources
-import model_writers
+from conversion import model_sources, model_writers
 
 NUM_CLASSES = {"classes": 3, "multilabel": 4}
 LABELS = {"classes": ["no", "maybe", "naïve"], "multilabel": ["a", "b", "c", "d"]}

@@ -3,11 +3,11 @@ import json
 import numpy as np
 import pytest
 
-import classified_rows
 from data.classification_tables import Table
 from data.classification_tasks import TASKS
 from data.custom_tasks import CustomData, custom_task
 from data.features import Features
+from runs import classified_rows
 
 RTE, STSB, CUSTOM = TASKS["RTE"], TASKS["STS-B"], {"train_file": "x.tsv"}
 SEVERAL = custom_task(CustomData(**CUSTOM, label_kind="multilabel", labels="a,b,c"))

@@ -11,8 +11,7 @@ import tensorflow as tf
 from conftest import golden_folder
 from made_weights import write_checkpoint
 
-import model_comparison
-import model_sources
+from conversion import model_comparison, model_sources
 
 PRETRAINED = golden_folder("tf1_checkpoint")
 HEADS = golden_folder("finetune_heads")

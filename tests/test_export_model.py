@@ -10,11 +10,9 @@ import programs
 import pytest
 import tensorflow as tf
 
-import export_formats
-import exported_model
-import trained_models
 from data import text_normalization
 from predictor import from_folder
+from serving import export_formats, exported_model, trained_models
 
 SHAPES = [(1, 5), (3, 5), (1, 40), (3, 40)]
 KINDS = list(made_folders.TASKS)

@@ -10,10 +10,10 @@ import pytest
 from absl import flags
 from absl.testing import flagsaver
 
-import fine_tuning
 import recipes
 from data.features import Features
 from modeling.config import AlbertConfig
+from runs import fine_tuning
 
 MRPC = {**recipes.fine_tuning("MRPC", 768), "best_metric": "accuracy"}
 OWN = {**recipes.fine_tuning("custom", 768, recipes.OWN_DATA), "best_metric": "accuracy"}

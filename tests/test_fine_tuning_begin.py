@@ -10,10 +10,9 @@ import programs
 import pytest
 import tensorflow as tf
 
-import fine_tuning
-import fine_tuning_run
 from modeling import task_models
 from modeling.config import AlbertConfig
+from runs import fine_tuning, fine_tuning_run
 from training.config import TrainConfig
 
 STILL = made_rows.STILL

@@ -12,9 +12,9 @@ import programs
 import pytest
 import tensorflow as tf
 
-import fine_tuning_run
 from data.features import Features
 from modeling import task_losses
+from runs import fine_tuning_run
 from training import loop
 from training.config import TrainConfig
 

@@ -7,8 +7,8 @@ import made_tokenizers
 import programs
 import pytest
 
-import folder_gaps
-import model_writers
+from conversion import model_writers
+from folders import folder_gaps
 
 TAKEN = {  # Form -> file to take away, what the gap says.
     "google": [

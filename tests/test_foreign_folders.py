@@ -4,7 +4,7 @@ import made_tokenizers
 import programs
 import pytest
 
-import model_folder
+from folders import model_folder
 from modeling.config import AlbertConfig
 
 SIZES = {**programs.TINY, "vocab_size": 300, "type_vocab_size": 2}

@@ -8,7 +8,7 @@ import tensorflow as tf
 from made_models import random_batch
 from made_weights import write_checkpoint
 
-import model_folder
+from folders import model_folder
 from modeling.models import PretrainingModel
 
 torch = pytest.importorskip("torch")

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import model_comparison
-import model_sources
-import model_writers
+from conversion import model_comparison, model_sources, model_writers
 from modeling import foreign_configs, hugging_face_names, hugging_face_states
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -7,8 +7,8 @@ import made_tokenizers
 import pytest
 from conftest import spm_model_file
 
-import model_folder
 from data import hugging_face_tokenizers, tokenization
+from folders import model_folder
 
 TEXTS = [
     *made_tokenizers.odd_strings(),

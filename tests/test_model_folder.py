@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 from conftest import golden_folder
 
-import model_folder
 from data import tokenization
+from folders import model_folder
 from modeling.config import AlbertConfig
 from modeling.models import PretrainingModel
 

@@ -9,8 +9,8 @@ import numpy as np
 import programs
 import pytest
 
-import prediction_commands
 from data import tokenization
+from serving import prediction_commands
 
 LONGEST = 64  # Pieces; so small a vocabulary cuts a word into two or three.
 SENTENCE = "first the [MASK] sailor remembers the doctor behind the dark baker ."

@@ -16,8 +16,8 @@ import pytest
 import tensorflow as tf
 from conftest import spm_model_file
 
-import model_folder
 from data import tokenization
+from folders import model_folder
 from modeling.config import AlbertConfig
 from modeling.models import PretrainingModel
 from predictor import from_folder

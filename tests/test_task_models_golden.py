@@ -67,9 +67,7 @@ class Golden:
         return GOLDENS / f"{self.head}_{suffix}"
 
     def mean_loss(self, training=False):
-        total, count = self.losses(self.model(self.batch, training=training), self.batch)[
-            "loss"
-        ]
+        total, count = self.losses(self.model(self.batch, training=training), self.batch)["loss"]
         return total / count
 
 

@@ -8,9 +8,7 @@ import numpy as np
 import programs
 import pytest
 
-import model_comparison
-import model_sources
-import vocabulary_growth
+from conversion import model_comparison, model_sources, vocabulary_growth
 from data import added_pieces, hugging_face_tokenizers
 
 TABLE, BIAS = vocabulary_growth.TABLE, vocabulary_growth.BIAS

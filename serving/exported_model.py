@@ -8,10 +8,8 @@ H hidden.
 
 import tensorflow as tf
 
-import prediction_features
-import trained_models
-import warm_model
 from data import graph_features, graph_tokenization
+from serving import prediction_features, trained_models, warm_model
 
 IDS = {name: tf.TensorSpec([None, None], tf.int32) for name in warm_model.INPUTS[:3]}
 CHOICE_IDS = {name: tf.TensorSpec([None, None, None], tf.int32) for name in IDS}

@@ -8,11 +8,9 @@ import os
 
 import numpy as np
 
-import foreign_folders
-import model_folder
-import model_kinds
-import model_sources
+from conversion import model_kinds, model_sources
 from data import files, hugging_face_tokenizers
+from folders import foreign_folders, model_folder
 from modeling import foreign_configs, hugging_face_states
 from training import checkpoint_files, weight_writing
 

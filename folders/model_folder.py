@@ -13,8 +13,8 @@ import re
 
 import tensorflow as tf
 
-import foreign_folders
 from data import files, tokenization
+from folders import foreign_folders
 from modeling import checkpoint_names
 from modeling.config import AlbertConfig
 from training import initialization

@@ -5,9 +5,8 @@ Only programs import this module.
 
 import os
 
-import foreign_folders
-import model_folder
-import model_sources
+from conversion import model_sources
+from folders import foreign_folders, model_folder
 from training import weight_files
 
 # Where settings that decide the ids are kept: ours, then that of others.

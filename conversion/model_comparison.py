@@ -8,7 +8,7 @@ Shapes: B batch, C choices, T tokens, V vocabulary.
 import numpy as np
 import tensorflow as tf
 
-import model_sources
+from conversion import model_sources
 
 TOLERANCE = 1e-5  # Largest difference of one model in two forms, in float32.
 LENGTH = 24

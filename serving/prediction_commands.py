@@ -6,7 +6,7 @@ Only predict.py imports this module.
 import dataclasses
 from collections.abc import Callable
 
-from prediction_inputs import Form
+from serving.prediction_inputs import Form
 
 WORD_START = "\u2581"
 INDENT = " " * 4  # Before an answer, below what was asked.

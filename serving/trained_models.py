@@ -10,11 +10,11 @@ import os
 import keras
 import numpy as np
 
-import model_folder
-import model_kinds
+from conversion import model_kinds
 from data import files
 from data.tokenizer_base import Tokenizer
 from evaluation import prediction_files
+from folders import model_folder
 from modeling import checkpoint_names, models, task_models
 from training import initialization, weight_files
 

@@ -5,9 +5,8 @@ Only programs import this module.
 
 import json
 
-import foreign_folders
-import model_folder
 from data import files
+from folders import foreign_folders, model_folder
 from modeling import checkpoint_names
 
 KINDS = ("encoder", "pretraining", "classes", "number", "multilabel", "choice", "span")

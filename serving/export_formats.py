@@ -14,10 +14,10 @@ import absl.logging
 import numpy as np
 import tensorflow as tf
 
-import prediction_features
 from data import files, length_batches
-from exported_model import POSITIONS
 from modeling import fusion
+from serving import prediction_features
+from serving.exported_model import POSITIONS
 
 SAVED_MODEL, TFLITE, ONNX = FORMATS = ("saved_model", "tflite", "onnx")
 FILES = {TFLITE: "model.tflite", ONNX: "model.onnx"}

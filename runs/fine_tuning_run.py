@@ -14,10 +14,10 @@ import numpy as np
 import tensorflow as tf
 
 import command_line
-import fine_tuning
-import model_folder
 from data import files, length_batches
+from folders import model_folder
 from modeling import task_losses
+from runs import fine_tuning
 from training import distribution, loop, run, step
 
 SCORES = "scores.json"

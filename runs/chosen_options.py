@@ -5,9 +5,9 @@ Only programs import this module. n: questions, C: options of a question at most
 
 import numpy as np
 
-import classified_rows
 from data import files, race
 from evaluation import metrics, prediction_files
+from runs import classified_rows
 
 
 def chance_loss(questions):

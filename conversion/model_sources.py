@@ -12,10 +12,10 @@ import os
 import keras
 import numpy as np
 
-import model_folder
-import model_kinds
+from conversion import model_kinds
 from data import files
 from data.tokenizer_base import Tokenizer
+from folders import model_folder
 from modeling import checkpoint_names, task_models
 from modeling.config import AlbertConfig
 from modeling.models import PretrainingModel

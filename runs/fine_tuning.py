@@ -112,8 +112,8 @@ def choose_encoder(tuning, recipe):
     Raises:
         FileNotFoundError, ValueError: there is none, or they do not fit each other.
     """
-    import model_folder
     from data import tokenization
+    from folders import model_folder
     from modeling.config import AlbertConfig
 
     sources = [tuning.init_checkpoint] if tuning.do_train else [trained_folder(tuning)]
@@ -154,7 +154,7 @@ def check_vocabulary(config, tokenizer):
 
 def trained_folder(tuning):
     """Returns where the weights of evaluation and prediction are: those trained here, or given."""
-    import model_folder
+    from folders import model_folder
 
     if model_folder.has_weights(tuning.output_dir):
         return tuning.output_dir
@@ -168,8 +168,8 @@ def trained_folder(tuning):
 
 def as_trained(folder, names):
     """Returns what a run's folder keeps of some settings: dict of name to value."""
-    import model_folder
     from data import files
+    from folders import model_folder
 
     path = model_folder.find(folder, model_folder.SETTINGS)
     kept = json.loads(files.read_bytes(path)) if path else {}
