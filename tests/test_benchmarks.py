@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks import contestants, finetuning_contestants, finetuning_sides, limits
+from benchmarks import contestants, finetuning_contestants, finetuning_sides, limits, workers
 from data import classification_tables, classification_tasks, features
 from modeling import config
 from tests import programs
@@ -102,11 +102,11 @@ def test_positions_count_padding_and_what_fills_up_a_batch():
 
 def test_every_contestant_begins_at_a_guess_and_padding_changes_no_loss():
     pytest.importorskip("torch")
-    work = fine_tuning_work([9, 12, 20, 21])
-    losses = {
-        name: finetuning_contestants.CONTESTANTS[name].build(work)([np.arange(4)])
-        for name in ("by_length", "dynamic_padding", "full_padding")
-    }
+    work, losses = fine_tuning_work([9, 12, 20, 21]), {}
+    for name in ("by_length", "dynamic_padding", "full_padding"):
+        with workers.Worker(name, work) as worker:  # Its threads are set before all else.
+            worker.imported()
+            losses[name] = worker.step([np.arange(4)])["loss"]
     assert losses["by_length"] == pytest.approx(math.log(2), abs=0.1)
     assert losses["dynamic_padding"] == pytest.approx(math.log(2), abs=0.1)
     assert losses["full_padding"] == pytest.approx(losses["dynamic_padding"], rel=1e-4)
