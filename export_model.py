@@ -75,13 +75,12 @@ def write_parts(trained, folder):
     from data import files
     from folders import model_folder
     from modeling.config import AlbertConfig
-    from runs import fine_tuning_run
 
     config = AlbertConfig.from_dict(trained.model.settings["config"])
     config.to_json_file(os.path.join(folder, model_folder.CONFIG))
     trained.tokenizer.save(os.path.join(folder, model_folder.TOKENIZER))
     if trained.task:
-        fine_tuning_run.write_json(os.path.join(folder, model_folder.TASK), trained.task)
+        files.write_json(os.path.join(folder, model_folder.TASK), trained.task)
         labels = "".join(f"{label}\n" for label in trained.task["labels"])
         files.write_bytes(os.path.join(folder, model_folder.LABELS), labels.encode())
 
@@ -112,7 +111,6 @@ def main():
     command_line.prepare_tensorflow()
     command_line.compile_quietly()
     from data import files
-    from runs import fine_tuning_run
     from serving import export_formats, trained_models
     from serving.exported_model import ExportedModel
 
@@ -135,7 +133,7 @@ def main():
         "versions": versions(),
         "check": {"inputs": 20, "largest_difference": found},
     }
-    fine_tuning_run.write_json(os.path.join(settings.output_dir, "export.json"), report)
+    files.write_json(os.path.join(settings.output_dir, "export.json"), report)
     for signature, gap in found.items():
         print(f"largest difference from the model, {signature}: {gap:.1e}")
     print(f"{settings.format} in {settings.output_dir}")

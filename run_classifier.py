@@ -163,7 +163,6 @@ def make_task(task, tables, features, classifier_dropout):
 def main():
     tuning = command_line.from_flags(fine_tuning.FineTuneConfig)
     command_line.prepare_tensorflow()
-    from evaluation import repeated_runs
     from runs import classified_rows, fine_tuning_run
 
     task, data_dir = choose_task(tuning)
@@ -190,9 +189,7 @@ def main():
             classified_rows.write(task, tables[split], split, logits, folder, rank=RANK.value)
         return figures
 
-    results = fine_tuning_run.run_all(tuning, settings, run_one)
-    if len(results) > 1 and results[0]["metrics"]:
-        print(repeated_runs.table(results))
+    fine_tuning_run.run_all(tuning, settings, run_one)
 
 
 if __name__ == "__main__":

@@ -117,7 +117,6 @@ def main():
     race_config = command_line.from_flags(RaceConfig)
     tuning = command_line.from_flags(fine_tuning.FineTuneConfig)
     command_line.prepare_tensorflow()
-    from evaluation import repeated_runs
     from runs import chosen_options, fine_tuning_run
 
     if not tuning.do_train:
@@ -144,9 +143,7 @@ def main():
             chosen_options.write(sets[split], split, logits, folder)
         return figures
 
-    results = fine_tuning_run.run_all(tuning, settings, run_one)
-    if len(results) > 1 and results[0]["metrics"]:
-        print(repeated_runs.table(results))
+    fine_tuning_run.run_all(tuning, settings, run_one)
 
 
 if __name__ == "__main__":

@@ -237,7 +237,6 @@ def main():
     if tuning.do_train and not squad_config.train_file:
         raise ValueError("`train_file` must be given in order to train. Received: nothing.")
     command_line.prepare_tensorflow()
-    from evaluation import repeated_runs
     from runs import fine_tuning_run
 
     if not tuning.do_train:
@@ -271,9 +270,7 @@ def main():
     if not tuning.do_train:
         run_one(tuning.output_dir, settings.seed)
         return
-    results = fine_tuning_run.run_all(tuning, settings, run_one)
-    if len(results) > 1 and results[0]["metrics"]:
-        print(repeated_runs.table([in_fractions(result) for result in results]))
+    fine_tuning_run.run_all(tuning, settings, run_one, shown=in_fractions)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,6 @@
 Only programs import this module.
 """
 
-import json
-
-from data import files
 from folders import foreign_folders, model_folder
 from modeling import checkpoint_names
 
@@ -57,7 +54,7 @@ def find_kind(path, shapes, asked):
 
 def told_kind(path):
     """Returns what the files beside weights say they are for, or None."""
-    if told := read_json(path, model_folder.TASK).get("kind"):
+    if told := model_folder.read_json(path, model_folder.TASK).get("kind"):
         return told
     values = read_hugging_face(path)
     name = (values.get("architectures") or [""])[0]
@@ -83,18 +80,12 @@ def read_settings(path):
     values = read_hugging_face(path)
     dropouts = [values[key] for key in DROPOUT_KEYS if values.get(key) is not None]
     told = {DROPOUT_KEYS[0]: dropouts[0]} if dropouts else {}
-    return told | read_json(path, model_folder.SETTINGS)
-
-
-def read_json(path, name):
-    """Returns the dict of a JSON file beside weights; empty where there is none."""
-    found = model_folder.find(path, name)
-    return json.loads(files.read_bytes(found)) if found else {}
+    return told | model_folder.read_json(path, model_folder.SETTINGS)
 
 
 def read_hugging_face(path):
     """Returns the dict of Hugging Face's `config.json` beside weights, or an empty one."""
-    values = read_json(path, foreign_folders.HUGGING_FACE)
+    values = model_folder.read_json(path, foreign_folders.HUGGING_FACE)
     return values if "model_type" in values else {}
 
 
@@ -102,7 +93,7 @@ def describe(source):
     """Returns what `task.json` says of a model that was trained for a task; {} for another."""
     if source.kind in ("encoder", "pretraining"):
         return {}
-    kept = read_json(source.path, model_folder.TASK)
+    kept = model_folder.read_json(source.path, model_folder.TASK)
     kind = "span" if source.kind == "answerable" else source.kind  # As run_squad.py has it.
     task = {"task": TASKS.get(source.kind, "custom"), "metrics": []}
     return {**task, **kept, "kind": kind, "labels": source.labels}

@@ -3,7 +3,6 @@
 Only programs import this module.
 """
 
-import json
 import os
 
 import numpy as np
@@ -78,7 +77,7 @@ def write_google(source, folder):
         files.write_bytes(os.path.join(folder, name), tokenizer.model_bytes)
         # Google's form has no place for these; we read them from here.
         described = hugging_face_tokenizers.own_settings(tokenizer)
-        write_json(os.path.join(folder, foreign_folders.TOKENIZER_SETTINGS), described)
+        files.write_json(os.path.join(folder, foreign_folders.TOKENIZER_SETTINGS), described)
 
 
 def write_hugging_face(source, folder):
@@ -93,7 +92,7 @@ def write_hugging_face(source, folder):
         **special_ids(source.tokenizer),
         **labels(source),
     }
-    write_json(os.path.join(folder, foreign_folders.HUGGING_FACE), values)
+    files.write_json(os.path.join(folder, foreign_folders.HUGGING_FACE), values)
     state = hugging_face_states.state_dict(source.arrays, is_bert)
     weight_writing.write_safetensors(os.path.join(folder, HUGGING_FACE_WEIGHTS), state)
     if source.tokenizer:
@@ -154,15 +153,7 @@ def write_folder(source, folder):
 def write_beside(source, folder):
     """Writes the config, the names of the classes, and what the model is for."""
     source.config.to_json_file(os.path.join(folder, model_folder.CONFIG))
-    if source.labels:
-        text = "".join(f"{label}\n" for label in source.labels)
-        files.write_bytes(os.path.join(folder, model_folder.LABELS), text.encode())
-    if task := model_kinds.describe(source):
-        write_json(os.path.join(folder, model_folder.TASK), task)
-
-
-def write_json(path, value):
-    files.write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+    model_folder.write_task(folder, model_kinds.describe(source), source.labels)
 
 
 FORMS = {

@@ -1,5 +1,6 @@
 """Whole small files, local or remote (`gs://`); no TensorFlow for local ones."""
 
+import json
 import os
 
 
@@ -54,6 +55,11 @@ def write_bytes(path, content):
     with open(temporary, "wb") as file:
         file.write(content)
     os.replace(temporary, path)
+
+
+def write_json(path, value):
+    """Writes a JSON value, indented by 2, as `write_bytes` writes."""
+    write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def check_folder(path):

@@ -7,7 +7,6 @@ in the form that others read, and `tokenizer_config.json`.
 """
 
 import base64
-import json
 import os
 import sys
 import unicodedata
@@ -55,13 +54,9 @@ def write(folder, tokenizer, max_length):
         **{f"{role}_token": name for role, name in names.items()},
         **own_settings(tokenizer),
     }
-    write_json(os.path.join(folder, "tokenizer.json"), whole)
-    write_json(os.path.join(folder, "tokenizer_config.json"), described)
+    files.write_json(os.path.join(folder, "tokenizer.json"), whole)
+    files.write_json(os.path.join(folder, "tokenizer_config.json"), described)
     files.write_bytes(os.path.join(folder, PIECES_FILES[tokenizer.kind]), tokenizer.model_bytes)
-
-
-def write_json(path, value):
-    files.write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def own_settings(tokenizer):

@@ -107,6 +107,17 @@ def load_weights(named_variables, path, *, required_prefix="bert/", leave=()):
     )
 
 
+def read_json(path, name):
+    """Returns the dict that a JSON file of a model holds; empty where there is none.
+
+    Args:
+        path: as of `find`.
+        name: of the file, such as SETTINGS or TASK.
+    """
+    found = find(path, name)
+    return json.loads(files.read_bytes(found)) if found else {}
+
+
 def read_labels(path):
     """Returns the labels that a run's folder was trained for, list[str]; empty without a list."""
     found = find(path, LABELS)
@@ -145,6 +156,21 @@ def seal(folder, *, config, tokenizer, settings):
         tokenizer.save(os.path.join(folder, TOKENIZER))
     with tf.io.gfile.GFile(os.path.join(folder, SETTINGS), "w") as file:
         file.write(json.dumps({**settings, "versions": versions()}, indent=2) + "\n")
+
+
+def write_task(folder, task, labels):
+    """Writes what a model was trained for, and the names of its classes where it has some.
+
+    Args:
+        folder: path.
+        task: dict of `task.json`, or None: nothing tells.
+        labels: list of str.
+    """
+    if task:
+        files.write_json(os.path.join(folder, TASK), task)
+    if labels:
+        text = "".join(f"{label}\n" for label in labels)
+        files.write_bytes(os.path.join(folder, LABELS), text.encode())
 
 
 def check_config(folder, config):

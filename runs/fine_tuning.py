@@ -4,7 +4,6 @@ Only programs import this module.
 """
 
 import dataclasses
-import json
 
 from absl import flags
 
@@ -168,11 +167,9 @@ def trained_folder(tuning):
 
 def as_trained(folder, names):
     """Returns what a run's folder keeps of some settings: dict of name to value."""
-    from data import files
     from folders import model_folder
 
-    path = model_folder.find(folder, model_folder.SETTINGS)
-    kept = json.loads(files.read_bytes(path)) if path else {}
+    kept = model_folder.read_json(folder, model_folder.SETTINGS)
     return {name: kept[name] for name in names if name in kept}
 
 

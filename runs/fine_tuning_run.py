@@ -15,6 +15,7 @@ import tensorflow as tf
 
 import command_line
 from data import files, length_batches
+from evaluation import repeated_runs
 from folders import model_folder
 from modeling import task_losses
 from runs import fine_tuning
@@ -237,10 +238,7 @@ def seal(run, folder, tokenizer):
     settings = command_line.program_flags() | dataclasses.asdict(run.settings)
     settings["max_seq_length"] = run.max_seq_length
     model_folder.seal(folder, config=run.config, tokenizer=tokenizer, settings=settings)
-    write_json(os.path.join(folder, model_folder.TASK), description)
-    if description["labels"]:
-        text = "".join(f"{label}\n" for label in description["labels"])
-        files.write_bytes(os.path.join(folder, model_folder.LABELS), text.encode())
+    model_folder.write_task(folder, description, description["labels"])
 
 
 def check_task(path, description, names):
@@ -251,31 +249,26 @@ def check_task(path, description, names):
         description: dict of Task.
         names: what must agree.
     """
-    found = model_folder.find(path, model_folder.TASK)
-    held = json.loads(files.read_bytes(found)) if found else {}
+    held = model_folder.read_json(path, model_folder.TASK)
     for name in names:
         if name in held and held[name] != description[name]:
             raise ValueError(
                 f"The `{name}` of a trained model must be that of the run. Received: "
-                f"{description[name]}, but {held[name]} in {found}. Use another folder."
+                f"{description[name]}, but {held[name]} in "
+                f"{model_folder.find(path, model_folder.TASK)}. Use another folder."
             )
 
 
-def write_json(path, value):
-    files.write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
-
-
-def run_all(tuning, settings, run_one):
-    """Runs once for each seed, going past those that are done, and returns their scores.
+def run_all(tuning, settings, run_one, shown=lambda result: result):
+    """Runs once for each seed, going past those that are done, and prints the table of several.
 
     Args:
         tuning: fine_tuning.FineTuneConfig; one seed alone runs in `output_dir`, several in
             `output_dir/seed-<k>`.
         settings: TrainConfig, whose `seed` is the first.
         run_one: function of (folder, seed) that returns a dict of float.
-
-    Returns:
-        A list of {"seed": int, "metrics": dict of float}, in order.
+        shown: function of {"seed": int, "metrics": dict of float} that returns what the table
+            shows of it.
     """
     results = []
     for seed in range(settings.seed, settings.seed + tuning.seeds):
@@ -291,6 +284,7 @@ def run_all(tuning, settings, run_one):
             metrics = run_one(folder, seed)
             files.check_folder(folder)
             if metrics or several:  # Unlabelled rows leave the scores of before.
-                write_json(path, metrics)
+                files.write_json(path, metrics)
         results.append({"seed": seed, "metrics": metrics})
-    return results
+    if len(results) > 1 and results[0]["metrics"]:
+        print(repeated_runs.table([shown(result) for result in results]))

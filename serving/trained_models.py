@@ -4,14 +4,12 @@ Only programs and `predictor` import this module.
 """
 
 import dataclasses
-import json
 import os
 
 import keras
 import numpy as np
 
 from conversion import model_kinds
-from data import files
 from data.tokenizer_base import Tokenizer
 from evaluation import prediction_files
 from folders import model_folder
@@ -133,8 +131,7 @@ def load(folder):
     config, tokenizer = read_parts(folder)
     path = model_folder.find(folder, model_folder.TASK)
     task = prediction_files.read_task(os.path.dirname(path)) if path else told_by_weights(folder)
-    kept = model_folder.find(folder, model_folder.SETTINGS)
-    settings = json.loads(files.read_bytes(kept)) if kept else {}
+    settings = model_folder.read_json(folder, model_folder.SETTINGS)
     model = make_model(config, task, settings)
     variables = model.named_variables()
     try:
