@@ -28,6 +28,9 @@ class TrainConfig:
     start_warmup_step: int = setting(0, "Step at which warm-up begins; the rate is 0 before it.")
     poly_power: float = setting(1.0, "Power of the polynomial decay to 0; 1 is linear.")
     train_batch_size: int = setting(4096, "Examples per step, over all replicas together.")
+    gradient_accumulation_steps: int = setting(
+        1, "Micro-batches that a step's batch is taken in, so that a large one fits into memory."
+    )
     eval_batch_size: int = setting(64, "Examples per evaluation batch, over all replicas together.")
     weight_decay: float = setting(0.01, "Decoupled weight decay; biases and layer norms have none.")
     beta_1: float = setting(0.9, "Decay of the mean of the gradients.")
@@ -72,7 +75,8 @@ class TrainConfig:
     def __post_init__(self):
         positive = (
             "num_train_steps train_batch_size eval_batch_size save_checkpoints_steps "
-            "iterations_per_loop max_skipped_steps clip_norm poly_power epsilon"
+            "iterations_per_loop max_skipped_steps clip_norm poly_power epsilon "
+            "gradient_accumulation_steps"
         )
         not_negative = (
             "num_warmup_steps start_warmup_step weight_decay keep_checkpoint_max max_eval_steps "
@@ -89,6 +93,12 @@ class TrainConfig:
         for name in ("beta_1", "beta_2"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must lie in [0, 1). Received: {getattr(self, name)}.")
+        if self.train_batch_size % self.gradient_accumulation_steps:
+            raise ValueError(
+                "`train_batch_size` is the batch of one optimizer step and must be divisible by "
+                f"`gradient_accumulation_steps`. Received: {self.train_batch_size} and "
+                f"{self.gradient_accumulation_steps}."
+            )
         if self.learning_rate is not None and not self.learning_rate >= 0:
             raise ValueError(
                 f"`learning_rate` must not be negative. Received: {self.learning_rate}."
