@@ -7,11 +7,11 @@ Sums and counts travel apart, so that a mean is that of the whole batch on any n
 replicas. `objectives` are the names whose means add up to the loss.
 """
 
-import functools
+import time
 
 import tensorflow as tf
 
-from training import gradients, schedules
+from training import schedules
 
 
 def dropout_seed(seed, step, replica):
@@ -96,17 +96,10 @@ class TrainStep:
             strategy: tf.distribute.Strategy.
 
         Raises:
-            ValueError: `config.learning_rate` is None, or replicas would get unequal micro-batches.
+            ValueError: `config.learning_rate` is None.
         """
         if config.learning_rate is None:
             raise ValueError("`learning_rate` must be a number. Received: None.")
-        parts = strategy.num_replicas_in_sync, config.gradient_accumulation_steps
-        if config.train_batch_size % (parts[0] * parts[1]):
-            raise ValueError(
-                "`train_batch_size` must be divisible by the number of replicas times "
-                "`gradient_accumulation_steps`. Received: train_batch_size="
-                f"{config.train_batch_size}, {parts[0]} replica(s), {parts[1]} micro-batches."
-            )
         self.forward, self.objectives = forward, tuple(objectives)
         self.state, self.config, self.strategy = state, config, strategy
         # Batches of several lengths: one graph for all of them, but on a TPU, where every shape
@@ -127,49 +120,71 @@ class TrainStep:
         )
 
     def run(self, iterator, num_steps):
+        """Takes steps and returns `metrics` of them; the arguments are those of `add_steps`."""
+        totals, _ = self.add_steps(iterator, num_steps)
+        return self.metrics(totals)
+
+    def add_steps(self, iterator, num_steps, totals=None):
         """Takes `num_steps` steps; fewer if `max_skipped_steps` in a row are skipped.
 
         They run on the device without a look back, if all batches have one shape; otherwise
-        the host starts each.
+        the host starts each. However many calls the steps are spread over, the totals come
+        out the same to the bit.
 
         Args:
             iterator: iterator over the strategy's distributed dataset.
             num_steps: int, at least 1.
+            totals: what the call before returned, to be added to; None begins at 0.
 
         Returns:
-            dict of float: `loss`, the means that `forward` counts and `gradient_norm` (before
-            clipping), each over the steps that were applied, NaN if none was;
-            `learning_rate` of the last step.
+            (dict of name to (sum, count), both float32[], over the steps that were applied:
+            what `forward` counts and `gradient_norm` before clipping; float, seconds that the
+            steps waited for their batches).
         """
         specs = tf.nest.flatten(iterator.element_spec, expand_composites=True)
-        if all(spec.shape.is_fully_defined() for spec in specs):
-            totals = self._many_steps(iterator, tf.constant(num_steps, tf.int64))
-        else:
-            totals = self._host_loop(iterator, num_steps)
+        if not all(spec.shape.is_fully_defined() for spec in specs):
+            return self._host_loop(iterator, num_steps, totals)
+        outputs = self._one_step.get_concrete_function(iterator.element_spec).structured_outputs
+        if totals is None:
+            totals = tf.nest.map_structure(lambda o: tf.zeros(o.shape, o.dtype), outputs)
+        totals, waited = self._many_steps(iterator, tf.constant(num_steps, tf.int64), totals)
+        return totals, float(waited)
+
+    def metrics(self, totals):
+        """Turns totals of `add_steps` into what is reported.
+
+        Returns:
+            dict of float: `loss`, the means that `forward` counts and `gradient_norm`, NaN if
+            no step was applied; `learning_rate` of the last step.
+        """
         result = means(totals, self.objectives)
         if not totals["gradient_norm"][1]:
             result = dict.fromkeys(result, float("nan"))
         return {**result, "learning_rate": float(self.learning_rate(self.state.step - 1))}
 
-    def _loop(self, iterator, num_steps):
-        step = self._one_step.get_concrete_function(iterator.element_spec)
-        totals = tf.nest.map_structure(
-            lambda output: tf.zeros(output.shape, output.dtype), step.structured_outputs
-        )
-        most = self.config.max_skipped_steps
+    def _loop(self, iterator, num_steps, totals):
+        most, waited = self.config.max_skipped_steps, tf.zeros([], tf.float64)
         while num_steps > 0 and self.state.skipped_in_a_row < most:
-            totals = tf.nest.map_structure(tf.add, totals, self._one_step(next(iterator)))
+            before = tf.timestamp()
+            with tf.control_dependencies([before]):
+                batch = next(iterator)
+            with tf.control_dependencies(tf.nest.flatten(batch, expand_composites=True)):
+                waited += tf.timestamp() - before
+            totals = tf.nest.map_structure(tf.add, totals, self._one_step(batch))
             num_steps -= 1
-        return totals
+        return totals, waited
 
-    def _host_loop(self, iterator, num_steps):
-        totals = None
+    def _host_loop(self, iterator, num_steps, totals):
+        waited = 0.0
         for _ in range(num_steps):
             if int(self.state.skipped_in_a_row.numpy()) >= self.config.max_skipped_steps:
                 break
-            step = self._one_step(next(iterator))
+            before = time.monotonic()
+            batch = next(iterator)
+            waited += time.monotonic() - before
+            step = self._one_step(batch)
             totals = step if totals is None else tf.nest.map_structure(tf.add, totals, step)
-        return totals
+        return totals, waited
 
     def _distributed_step(self, batch):
         """Runs a step on every replica and counts it."""
@@ -197,27 +212,36 @@ class TrainStep:
         seed = dropout_seed(
             self.config.seed, self.state.step.read_value(), replica.replica_id_in_sync_group
         )
-        differentiate, num_parts = gradients.of_batch, self.config.gradient_accumulation_steps
-        if num_parts > 1:
-            differentiate = functools.partial(
-                gradients.of_micro_batches, num_micro_batches=num_parts
-            )
-        totals, summed = differentiate(
-            self.forward, self.objectives, self.state.named_variables, batch=batch, seed=seed
-        )
-        norm = tf.linalg.global_norm(list(summed.values()))
+        with tf.GradientTape() as tape:
+            pairs = self.forward(batch, seed)
+        totals = replica.all_reduce(tf.distribute.ReduceOp.SUM, pairs)
+        gradients = self._gradients(tape, pairs, totals)
+        norm = tf.linalg.global_norm(list(gradients.values()))
         losses = [totals[name][0] for name in self.objectives]
         finite = tf.reduce_all(tf.math.is_finite(tf.stack([norm, *losses])))
         clipped, _ = tf.clip_by_global_norm(
-            list(summed.values()), self.config.clip_norm, use_norm=norm
+            list(gradients.values()), self.config.clip_norm, use_norm=norm
         )
         self.state.optimizer.apply(
-            dict(zip(summed, clipped, strict=True)),
+            dict(zip(gradients, clipped, strict=True)),
             self.learning_rate(self.state.step.read_value()),
             finite,
         )
         totals = {**totals, "gradient_norm": (norm, tf.ones([]))}
         return tf.nest.map_structure(lambda t: tf.where(finite, t, 0.0), totals), finite
+
+    def _gradients(self, tape, pairs, totals):
+        """Returns the loss's gradients over all replicas: dict of name to dense float[...].
+
+        The loss is the sum of total/count over the objectives, so each replica's sums are
+        differentiated with weight 1/count of the whole batch, and then added up.
+        """
+        weights = [tf.math.reciprocal_no_nan(totals[name][1]) for name in self.objectives]
+        sums = [pairs[name][0] for name in self.objectives]
+        gradients = tape.gradient(sums, self.state.named_variables, output_gradients=weights)
+        # Dense before the sum: the norm must be that of summed rows (original: of loose ones).
+        dense = {n: tf.convert_to_tensor(g) for n, g in gradients.items() if g is not None}
+        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, dense)
 
 
 class EvaluationStep:
