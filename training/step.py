@@ -7,11 +7,12 @@ Sums and counts travel apart, so that a mean is that of the whole batch on any n
 replicas. `objectives` are the names whose means add up to the loss.
 """
 
+import functools
 import time
 
 import tensorflow as tf
 
-from training import schedules
+from training import gradients, schedules
 
 
 def dropout_seed(seed, step, replica):
@@ -96,10 +97,17 @@ class TrainStep:
             strategy: tf.distribute.Strategy.
 
         Raises:
-            ValueError: `config.learning_rate` is None.
+            ValueError: `config.learning_rate` is None, or replicas would get unequal micro-batches.
         """
         if config.learning_rate is None:
             raise ValueError("`learning_rate` must be a number. Received: None.")
+        parts = strategy.num_replicas_in_sync, config.gradient_accumulation_steps
+        if config.train_batch_size % (parts[0] * parts[1]):
+            raise ValueError(
+                "`train_batch_size` must be divisible by the number of replicas times "
+                "`gradient_accumulation_steps`. Received: train_batch_size="
+                f"{config.train_batch_size}, {parts[0]} replica(s), {parts[1]} micro-batches."
+            )
         self.forward, self.objectives = forward, tuple(objectives)
         self.state, self.config, self.strategy = state, config, strategy
         # Batches of several lengths: one graph for all of them, but on a TPU, where every shape
@@ -212,36 +220,27 @@ class TrainStep:
         seed = dropout_seed(
             self.config.seed, self.state.step.read_value(), replica.replica_id_in_sync_group
         )
-        with tf.GradientTape() as tape:
-            pairs = self.forward(batch, seed)
-        totals = replica.all_reduce(tf.distribute.ReduceOp.SUM, pairs)
-        gradients = self._gradients(tape, pairs, totals)
-        norm = tf.linalg.global_norm(list(gradients.values()))
+        differentiate, num_parts = gradients.of_batch, self.config.gradient_accumulation_steps
+        if num_parts > 1:
+            differentiate = functools.partial(
+                gradients.of_micro_batches, num_micro_batches=num_parts
+            )
+        totals, summed = differentiate(
+            self.forward, self.objectives, self.state.named_variables, batch=batch, seed=seed
+        )
+        norm = tf.linalg.global_norm(list(summed.values()))
         losses = [totals[name][0] for name in self.objectives]
         finite = tf.reduce_all(tf.math.is_finite(tf.stack([norm, *losses])))
         clipped, _ = tf.clip_by_global_norm(
-            list(gradients.values()), self.config.clip_norm, use_norm=norm
+            list(summed.values()), self.config.clip_norm, use_norm=norm
         )
         self.state.optimizer.apply(
-            dict(zip(gradients, clipped, strict=True)),
+            dict(zip(summed, clipped, strict=True)),
             self.learning_rate(self.state.step.read_value()),
             finite,
         )
         totals = {**totals, "gradient_norm": (norm, tf.ones([]))}
         return tf.nest.map_structure(lambda t: tf.where(finite, t, 0.0), totals), finite
-
-    def _gradients(self, tape, pairs, totals):
-        """Returns the loss's gradients over all replicas: dict of name to dense float[...].
-
-        The loss is the sum of total/count over the objectives, so each replica's sums are
-        differentiated with weight 1/count of the whole batch, and then added up.
-        """
-        weights = [tf.math.reciprocal_no_nan(totals[name][1]) for name in self.objectives]
-        sums = [pairs[name][0] for name in self.objectives]
-        gradients = tape.gradient(sums, self.state.named_variables, output_gradients=weights)
-        # Dense before the sum: the norm must be that of summed rows (original: of loose ones).
-        dense = {n: tf.convert_to_tensor(g) for n, g in gradients.items() if g is not None}
-        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, dense)
 
 
 class EvaluationStep:
