@@ -6,12 +6,15 @@ package that uses it; here each of its fields becomes a flag.
 
 import dataclasses
 import os
+import signal
 import sys
 import types
 import typing
 import warnings
 
 from absl import app, flags
+
+from training import signals
 
 DEFINE = {
     bool: flags.DEFINE_boolean,
@@ -120,10 +123,10 @@ def show_warning(message, *_, **__):
     print(f"warning: {one_line(message)}", file=sys.stderr)
 
 
-def fail(message):
-    """Prints one line to stderr and leaves with exit code 1."""
+def fail(message, exit_code=1):
+    """Prints one line to stderr and leaves."""
     print(f"error: {one_line(message)}", file=sys.stderr)
-    sys.exit(1)
+    sys.exit(exit_code)
 
 
 def parse(argv):
@@ -159,8 +162,11 @@ def run(main, takes_arguments=False):
             main(arguments[1:]) if takes_arguments else main()
         except USER_ERRORS as error:
             fail(error)
+        except signals.Stopped as stopped:
+            print(one_line(stopped), file=sys.stderr)
+            sys.exit(stopped.exit_code)
         except KeyboardInterrupt:
-            fail("interrupted.")
+            fail("interrupted.", 128 + signal.SIGINT)
 
     show_help(sys.argv[1:])
     warnings.showwarning = show_warning

@@ -19,7 +19,7 @@ from evaluation import repeated_runs
 from folders import model_folder
 from modeling import task_losses
 from runs import fine_tuning
-from training import distribution, loop, run, step
+from training import distribution, divergence, loop, run, step
 
 SCORES = "scores.json"
 HEAD_PREFIXES = ("output_", "cls/squad/", "start_logits/", "end_logits/", "answer_class/")
@@ -162,7 +162,7 @@ def check_progress(task, settings, done, loss):
         loss: of the dev set.
 
     Raises:
-        loop.Diverged: it is so after STOP_AFTER of the steps, and the task stops there.
+        divergence.Diverged: it is so after STOP_AFTER of the steps, and the task stops there.
     """
     num_steps, before = settings.num_train_steps, done - settings.save_checkpoints_steps
     if task.chance_loss is None or loss < AT_CHANCE * task.chance_loss:
@@ -177,7 +177,7 @@ def check_progress(task, settings, done, loss):
         "longer warm-up"
     )
     if task.stops_at_chance and is_first_after(STOP_AFTER) and done < num_steps:
-        raise loop.Diverged(f"Stopped: {problem}. `--nostop_at_chance` goes on.")
+        raise divergence.Diverged(f"Stopped: {problem}. `--nostop_at_chance` goes on.")
     if is_first_after(WARN_AFTER):
         print(f"warning: {problem}")
 

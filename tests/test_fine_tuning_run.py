@@ -15,7 +15,7 @@ import tensorflow as tf
 from data.features import Features
 from modeling import task_losses
 from runs import fine_tuning_run
-from training import loop
+from training import divergence
 from training.config import TrainConfig
 
 SPAWN = multiprocessing.get_context("spawn")  # TensorFlow does not survive a fork.
@@ -197,7 +197,9 @@ def test_a_loss_is_judged_after_a_tenth_and_after_a_fifth(
 ):
     toy = task(chance_loss=1.0, stops_at_chance=True)
     if is_stopped:
-        with pytest.raises(loop.Diverged, match="after 20 of 100 steps.* 1.0000: try a lower"):
+        with pytest.raises(
+            divergence.Diverged, match="after 20 of 100 steps.* 1.0000: try a lower"
+        ):
             fine_tuning_run.check_progress(toy, SETTINGS, done, loss)
     else:
         fine_tuning_run.check_progress(toy, SETTINGS, done, loss)
@@ -207,7 +209,7 @@ def test_a_loss_is_judged_after_a_tenth_and_after_a_fifth(
 def test_where_evaluations_are_few_the_first_is_judged_and_the_last_ends_nothing(capsys):
     toy = task(chance_loss=1.0, stops_at_chance=True)
     seldom = dataclasses.replace(SETTINGS, save_checkpoints_steps=50)
-    with pytest.raises(loop.Diverged):
+    with pytest.raises(divergence.Diverged):
         fine_tuning_run.check_progress(toy, seldom, 50, 1.0)
     once = dataclasses.replace(SETTINGS, save_checkpoints_steps=100)
     fine_tuning_run.check_progress(toy, once, 100, 1.0)

@@ -6,6 +6,7 @@ A folder `step-<N>/` holds `model.ckpt-<N>.index`, `model.ckpt-<N>.data-00000-of
 gets its name only when all three are on the disk. Nothing is pickled.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -27,9 +28,32 @@ def write(folder, step, values, note=None):
         step: number in the names of the files.
         values: dict of name to tensor.
         note: dict of JSON values to keep with it.
+
+    Raises:
+        OSError: the disk is full, or the folder cannot be written; what was there stays.
     """
     folder = folder.rstrip("/")
     unfinished = f"{folder}.unfinished-{uuid.uuid4().hex[:8]}"
+    try:
+        with writing(folder):
+            _write_whole(folder, unfinished, step, values, note)
+    except OSError:
+        with contextlib.suppress(tf.errors.OpError):  # The reason of the first error is told.
+            tf.io.gfile.rmtree(unfinished)
+        raise
+
+
+@contextlib.contextmanager
+def writing(path):
+    """Turns what goes wrong with a file, in TensorFlow or not, into an OSError that names it."""
+    try:
+        yield
+    except (tf.errors.OpError, OSError) as error:
+        reason = getattr(error, "message", None) or error
+        raise OSError(f"{path} could not be written: {reason}") from error
+
+
+def _write_whole(folder, unfinished, step, values, note):
     tf.io.gfile.makedirs(unfinished)
     weight_writing.write_checkpoint(os.path.join(unfinished, f"model.ckpt-{step}"), values)
     names = sorted(tf.io.gfile.listdir(unfinished))

@@ -29,13 +29,14 @@ class Checkpoints:
     `keep_max=1`, so that the best is never deleted to make room for the newest.
     """
 
-    def __init__(self, folder, variables, keep_max=5):
+    def __init__(self, folder, variables, keep_max=5, writes=True):
         """Remembers what is to be saved; touches no file.
 
         Args:
             folder: path, local or remote.
             variables: dict of saved name to tf.Variable (`TrainingState.variables()`).
             keep_max: newest checkpoints to keep, at least 1; 0 or "all" keeps all of them.
+            writes: False on a worker that is not the chief: it checks, and leaves files alone.
 
         Raises:
             ValueError: `keep_max` is neither.
@@ -46,6 +47,7 @@ class Checkpoints:
                 f'`keep_max` must be a count, or 0 or "all" to keep all. Received: {keep_max!r}.'
             )
         self.folder, self.variables, self.keep_max = str(folder), dict(variables), keep_max
+        self.writes = writes
 
     def path(self, step):
         return os.path.join(self.folder, f"step-{step}")
@@ -57,21 +59,24 @@ class Checkpoints:
         names = (STEP_FOLDER.fullmatch(n.rstrip("/")) for n in tf.io.gfile.listdir(self.folder))
         return sorted(int(name[1]) for name in names if name)
 
-    def save(self, step, note=None):
+    def save(self, step, note=None, replaces=0):
         """Writes the checkpoint of `step`, then deletes those beyond `keep_max`.
 
         A folder newer than `step` is left alone: it is damaged (`latest` went past it),
-        and takes nobody's place.
+        and takes nobody's place. One whose note says `interim` counts among none, and is
+        deleted with the next: so a run that signals interrupt keeps what an unbroken one does.
 
         Args:
             step: int, steps done.
             note: dict of JSON values to keep in `complete.json`.
+            replaces: step of the interim checkpoint there is; 0 where there is none.
 
         Returns:
             The path of the checkpoint's folder.
 
         Raises:
             ValueError: a weight or slot is not finite; nothing is written then.
+            OSError: the disk is full, or the folder cannot be written.
         """
         values = {name: local_value(v).read_value() for name, v in self.variables.items()}
         spoilt = [
@@ -84,20 +89,36 @@ class Checkpoints:
                 f"Step {step}: a checkpoint must hold finite values. Received: NaN or infinity in "
                 f"{', '.join(spoilt[:5])}{', ...' if len(spoilt) > 5 else ''}."
             )
+        if not self.writes:
+            return self.path(step)
+        self._delete_unfinished()
         checkpoint_files.write(self.path(step), step, values, note)
-        self._delete_surplus(step)
+        if replaces not in (0, step):
+            self.delete(replaces)
+        older = [saved for saved in self.steps() if saved <= step]
+        if self.keep_max and not (note or {}).get("interim"):
+            for surplus in older[: -self.keep_max]:
+                self.delete(surplus)
         return self.path(step)
 
-    def _delete_surplus(self, step):
-        older = [saved for saved in self.steps() if saved <= step]
-        for surplus in older[: -self.keep_max] if self.keep_max else []:
-            tf.io.gfile.rmtree(self.path(surplus))
+    def delete(self, step):
+        """Deletes one checkpoint, if there is one and this process writes."""
+        if self.writes and tf.io.gfile.isdir(self.path(step)):
+            tf.io.gfile.rmtree(self.path(step))
+
+    def _delete_unfinished(self):
+        """Deletes what saves that were killed have left: before the next, for it needs room."""
+        if not tf.io.gfile.isdir(self.folder):
+            return
         for name in tf.io.gfile.listdir(self.folder):
-            if UNFINISHED.fullmatch(name.rstrip("/")):  # Left by a run that was killed.
+            if UNFINISHED.fullmatch(name.rstrip("/")):
                 tf.io.gfile.rmtree(os.path.join(self.folder, name))
 
-    def latest(self):
+    def latest(self, with_interim=True):
         """Finds the newest checkpoint that is whole, and warns of each damaged one it goes past.
+
+        Args:
+            with_interim: whether one that a signal asked for counts.
 
         Returns:
             (step, path of its folder), or None where there is no checkpoint at all.
@@ -105,21 +126,27 @@ class Checkpoints:
         Raises:
             ValueError: there are checkpoints, and every one is damaged.
         """
-        steps = self.steps()
-        for step in reversed(steps):
+        damaged = []
+        for step in reversed(self.steps()):
             problem = checkpoint_files.problem(self.path(step))
-            if problem is None:
+            if problem:
+                print(f"warning: damaged checkpoint, left aside: {problem}.", file=sys.stderr)
+                damaged.insert(0, step)
+            elif with_interim or not self.note(step).get("interim"):
                 return step, self.path(step)
-            print(f"warning: damaged checkpoint, left aside: {problem}.", file=sys.stderr)
-        if steps:
+        if damaged:
             raise ValueError(
-                f"One checkpoint in {self.folder} must be whole. Received: {len(steps)} damaged "
-                f"(steps {', '.join(map(str, steps))}). Remove the folder to start anew."
+                f"One checkpoint in {self.folder} must be whole. Received: {len(damaged)} damaged "
+                f"(steps {', '.join(map(str, damaged))}). Remove the folder to start anew."
             )
         return None
 
-    def restore(self):
-        """Restores every variable from the newest whole checkpoint.
+    def note(self, step):
+        """Returns what was noted with the whole checkpoint of `step`."""
+        return checkpoint_files.read_complete(self.path(step))["note"]
+
+    def restore(self, with_interim=True):
+        """Restores every variable from the newest whole checkpoint; argument as of `latest`.
 
         Returns:
             (step, note) of the checkpoint, or None where there is none.
@@ -128,7 +155,7 @@ class Checkpoints:
             ValueError: all are damaged, or names or shapes are not exactly those of the
                 variables; nothing is changed then.
         """
-        found = self.latest()
+        found = self.latest(with_interim)
         if found is None:
             return None
         step, folder = found
@@ -136,7 +163,7 @@ class Checkpoints:
         self._check_exact(folder, reader.get_variable_to_shape_map())
         for name, variable in self.variables.items():
             variable.assign(reader.get_tensor(name))
-        return step, checkpoint_files.read_complete(folder)["note"]
+        return step, self.note(step)
 
     def _check_exact(self, folder, shapes):
         """Raises ValueError unless the file has exactly the variables' names and shapes."""
@@ -170,19 +197,19 @@ class BestCheckpoint:
         value: float, the metric's value there; None where there is none.
     """
 
-    def __init__(self, folder, variables, metric):
+    def __init__(self, folder, variables, metric, writes=True):
         """Reads which value is to be beaten, if there is one from before.
 
         Args:
             folder: path.
-            variables: as for `Checkpoints`.
+            variables: as for `Checkpoints`, as is `writes`.
             metric: name of the metric; the highest value is best, or the lowest if the name
                 ends in "loss" or "error".
         """
-        self.checkpoints = Checkpoints(folder, variables, keep_max=1)
+        self.checkpoints = Checkpoints(folder, variables, keep_max=1, writes=writes)
         self.metric = metric
         found = self.checkpoints.latest()
-        note = checkpoint_files.read_complete(found[1])["note"] if found else {}
+        note = self.checkpoints.note(found[0]) if found else {}
         self.step, self.value = found[0] if found else 0, note.get(metric)
 
     def offer(self, step, metrics):
@@ -204,7 +231,7 @@ class BestCheckpoint:
             return False
         newer = [saved for saved in self.checkpoints.steps() if saved > step]
         for abandoned in newer:  # Of steps that are being done again after a fall-back.
-            tf.io.gfile.rmtree(self.checkpoints.path(abandoned))
+            self.checkpoints.delete(abandoned)
         self.checkpoints.save(step, {self.metric: value})
         self.step, self.value = step, value
         return True

@@ -68,6 +68,16 @@ class TrainConfig:
     max_skipped_steps: int = setting(
         10, "Steps in a row with a non-finite loss or gradient after which training stops."
     )
+    blow_up_deviations: float = setting(
+        6.0,
+        "Rise of the reported loss, in its running deviations, that three reports in a row must "
+        "show for a blow-up, which is rolled back; 0: never.",
+    )
+    max_rollbacks: int = setting(
+        2,
+        "How often a run whose loss blows up or stays non-finite goes back to the last good "
+        "checkpoint and on with other data, before it stops.",
+    )
     deterministic: bool = setting(
         False, "The same weights bit for bit from the same command on the same machine; slower."
     )
@@ -80,7 +90,7 @@ class TrainConfig:
         )
         not_negative = (
             "num_warmup_steps start_warmup_step weight_decay keep_checkpoint_max max_eval_steps "
-            "early_stopping_patience seed"
+            "early_stopping_patience seed blow_up_deviations max_rollbacks"
         )
         for name in positive.split():
             if not getattr(self, name) > 0:

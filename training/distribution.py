@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -73,31 +74,75 @@ def check_divisible(batch_size, strategy, name="train_batch_size"):
     return per_replica
 
 
+def is_multi_worker(strategy):
+    """Says whether several processes like this one take each step together."""
+    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
 def is_chief(strategy):
     """Returns whether this process writes for all: true but on the other workers of many."""
-    resolver = strategy.cluster_resolver
-    if resolver is None or resolver.task_type is None:
+    if not is_multi_worker(strategy):
         return True
+    resolver = strategy.cluster_resolver
     workers_only = "chief" not in resolver.cluster_spec().as_dict()
     return resolver.task_type == "chief" or (workers_only and resolver.task_id == 0)
+
+
+def from_all_workers(strategy, numbers):
+    """Returns what each worker has brought; none goes on before all have come.
+
+    Args:
+        strategy: tf.distribute.Strategy.
+        numbers: list of n ints, this worker's.
+
+    Returns:
+        int64[replicas of all workers, n]; [1, n] where there is one process.
+    """
+    if not is_multi_worker(strategy):
+        return np.array([numbers])
+    mine = strategy.experimental_distribute_values_from_function(
+        lambda _: tf.constant([numbers], tf.int64)
+    )
+    return strategy.gather(mine, axis=0).numpy()
+
+
+def largest(strategy, numbers):
+    """Returns the largest of each number over all workers: list of int; see `from_all_workers`."""
+    return from_all_workers(strategy, numbers).max(axis=0).tolist()
 
 
 def distribute(dataset, strategy):
     """Spreads a dataset of global batches over the replicas.
 
-    Every worker reads all of the data and takes its part of each batch: sharding by file
-    would change which examples share a batch with the number of workers.
+    A step's examples are those it would have on one device, whatever the number of workers; so
+    sharding by file, which changes them, is out. A dataset is read in whole by every worker,
+    which takes its part of each batch. A function makes less of it: each worker asks for its
+    part of each batch alone, and still reads, but does not parse, what the others take.
 
     Args:
-        dataset: tf.data.Dataset of global batches, each of the same static shape.
+        dataset: tf.data.Dataset of global batches, each of the same static shape, or a function
+            of (number of the part, number of parts) that returns the tf.data.Dataset of that
+            part of each: rows [number * B / parts, (number + 1) * B / parts).
         strategy: tf.distribute.Strategy.
 
     Returns:
         tf.distribute.DistributedDataset (a plain dataset on one device).
     """
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-    return strategy.experimental_distribute_dataset(dataset.with_options(options))
+    if not callable(dataset):
+        options = tf.data.Options()
+        policy = tf.data.experimental.AutoShardPolicy.DATA
+        options.experimental_distribute.auto_shard_policy = policy
+        return strategy.experimental_distribute_dataset(dataset.with_options(options))
+
+    def for_one_worker(context):
+        part = dataset(context.input_pipeline_id, context.num_input_pipelines)
+        num_replicas = context.num_replicas_in_sync // context.num_input_pipelines
+        if num_replicas == 1:
+            return part
+        rows = next(iter(tf.nest.flatten(part.element_spec))).shape[0]
+        return part.rebatch(rows // num_replicas, drop_remainder=True)
+
+    return strategy.distribute_datasets_from_function(for_one_worker)
 
 
 def make_deterministic(seed):

@@ -38,6 +38,8 @@ class Optimizer:
     Attributes:
         slots: dict of "<name>/adam_m" and "<name>/adam_v" to tf.Variable, the original's
             names; with `bias_correction` also "optimizer/num_updates", int64[].
+        trust_ratios: dict of name to tf.Variable, float32[], LAMB's ratio in the last step that
+            was applied, for the variables that have one. A figure to look at, in no checkpoint.
     """
 
     def __init__(
@@ -81,6 +83,12 @@ class Optimizer:
             for slot in ("adam_m", "adam_v"):
                 zeros = tf.zeros(variable.shape, variable.dtype)
                 self.slots[f"{name}/{slot}"] = tf.Variable(zeros, trainable=False)
+        self.trust_ratios = {}
+        if kind == "lamb":
+            self.trust_ratios = {
+                name: tf.Variable(tf.ones([]), trainable=False)
+                for name in sorted(set(self.variables) - exclude)
+            }
         self.num_updates = None
         if bias_correction:
             self.num_updates = tf.Variable(tf.zeros([], tf.int64), trainable=False)
@@ -114,8 +122,12 @@ class Optimizer:
             strategy.extended.update(
                 self.variables[name],
                 self._update,
-                args=(*slots, gradient, learning_rate, corrections, apply_update),
-                kwargs={"excluded": name in self.exclude},
+                args=(*slots, self.trust_ratios.get(name), gradient, learning_rate),
+                kwargs={
+                    "corrections": corrections,
+                    "apply_update": apply_update,
+                    "excluded": name in self.exclude,
+                },
             )
         if self.num_updates is not None:
             strategy.extended.update(
@@ -125,7 +137,17 @@ class Optimizer:
             )
 
     def _update(
-        self, variable, m, v, gradient, learning_rate, corrections, apply_update, *, excluded
+        self,
+        variable,
+        m,
+        v,
+        last_ratio,
+        gradient,
+        learning_rate,
+        *,
+        corrections,
+        apply_update,
+        excluded,
     ):
         """Updates one variable on one device."""
 
@@ -140,8 +162,10 @@ class Optimizer:
             rate = learning_rate
             if not excluded:
                 direction += self.weight_decay * variable
-            if self.kind == "lamb" and not excluded:
-                rate *= trust_ratio(variable, direction)
+            if last_ratio is not None:
+                ratio = trust_ratio(variable, direction)
+                last_ratio.assign(ratio)
+                rate *= ratio
             variable.assign_sub(rate * direction)
             return True
 

@@ -8,13 +8,18 @@ import sys
 import tensorflow as tf
 from tqdm import tqdm
 
+from training import checkpoint_files
+
+PER_DEVICE = "_per_second_per_device"
+UNSEEN = ("loss_deviation",)  # On the console; in the files alone.
+NEWS = ("skipped_steps", "rollbacks")  # On the console only where there are any.
 SHORT = {"learning_rate": "lr", "gradient_norm": "grad"}  # On the console alone.
 
 
 def console_columns(metrics):
     """Lays out one line for the eye: a task's loss and accuracy share a column.
 
-    Each column has a constant width. `skipped_steps` is told only if there are any.
+    Each column has a constant width. What is 0 of NEWS is not told, nor is UNSEEN.
 
     Args:
         metrics: dict of float.
@@ -32,9 +37,11 @@ def console_columns(metrics):
             columns.append(f"{task or kind} {value:6.1%}")
         elif name.endswith("_per_second"):
             columns.append(f"{value:7,.0f} {name.removesuffix('_per_second')}/s")
+        elif name.endswith(PER_DEVICE):
+            columns[-1] += f" ({value:,.0f} a device)"
         elif name == "learning_rate":
             columns.append(f"{SHORT[name]} {value:.2e}")
-        elif kind != "accuracy" and (name != "skipped_steps" or value):
+        elif kind != "accuracy" and name not in UNSEEN and (name not in NEWS or value):
             columns.append(f"{SHORT.get(name, name)} {value:7.4g}")
     return "  ".join(columns)
 
@@ -45,7 +52,7 @@ def append_row(path, row):
         key: None if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in row.items()
     }
-    with tf.io.gfile.GFile(path, "a") as stream:
+    with checkpoint_files.writing(path), tf.io.gfile.GFile(path, "a") as stream:
         stream.write(json.dumps(row) + "\n")
 
 
@@ -62,9 +69,10 @@ def drop_rows_after(path, step):
                 continue
             if row["step"] <= step:
                 kept.append(json.dumps(row) + "\n")
-    with tf.io.gfile.GFile(f"{path}.new", "w") as stream:
-        stream.write("".join(kept))
-    tf.io.gfile.rename(f"{path}.new", path, overwrite=True)
+    with checkpoint_files.writing(path):
+        with tf.io.gfile.GFile(f"{path}.new", "w") as stream:
+            stream.write("".join(kept))
+        tf.io.gfile.rename(f"{path}.new", path, overwrite=True)
 
 
 class Reporter:
@@ -74,7 +82,16 @@ class Reporter:
         units_per_step: dict such as {"examples": 64, "tokens": 8192}; each becomes a rate.
     """
 
-    def __init__(self, output_dir, *, num_train_steps, units_per_step, first_step=0):
+    def __init__(
+        self,
+        output_dir,
+        *,
+        num_train_steps,
+        units_per_step,
+        first_step=0,
+        num_devices=1,
+        writes=True,
+    ):
         """Opens the files; drops what an interrupted run wrote of steps about to be done again.
 
         Args:
@@ -82,15 +99,20 @@ class Reporter:
             num_train_steps: the last step.
             units_per_step: see the class.
             first_step: steps already done, so the step of the restored checkpoint.
+            num_devices: replicas; of more than one the rates are told per device, too.
+            writes: False on a worker that is not the chief: it prints alone.
         """
         self.num_train_steps, self.units_per_step = num_train_steps, units_per_step
-        tf.io.gfile.makedirs(output_dir)
+        self.num_devices, self.writes = num_devices, writes
         self.path = os.path.join(output_dir, "metrics.jsonl")
-        drop_rows_after(self.path, first_step)
-        self.writers = {
-            split: tf.summary.create_file_writer(os.path.join(output_dir, "tensorboard", split))
-            for split in ("train", "eval")
-        }
+        self.writers = {}
+        if writes:
+            tf.io.gfile.makedirs(output_dir)
+            drop_rows_after(self.path, first_step)
+            self.writers = {
+                split: tf.summary.create_file_writer(os.path.join(output_dir, "tensorboard", split))
+                for split in ("train", "eval")
+            }
         self.bar = tqdm(
             total=num_train_steps,
             initial=first_step,
@@ -107,7 +129,7 @@ class Reporter:
         for writer in self.writers.values():
             writer.close()
 
-    def train(self, step, metrics, *, num_steps, seconds):
+    def train(self, step, metrics, *, num_steps, seconds, figures=None):
         """Reports the steps since the last report.
 
         Args:
@@ -115,26 +137,38 @@ class Reporter:
             metrics: dict of float.
             num_steps: how many steps these are the means of.
             seconds: how long they took.
+            figures: dict of float for TensorBoard alone.
         """
-        rates = {
-            f"{unit}_per_second": count * num_steps / seconds
-            for unit, count in self.units_per_step.items()
-        }
-        self.bar.update(num_steps)
-        self._report("train", step, {**metrics, **rates})
+        rates = {}
+        for unit, count in self.units_per_step.items():
+            rate = count * num_steps / seconds
+            rates[f"{unit}_per_second"] = rate
+            if self.num_devices > 1:
+                rates[f"{unit}{PER_DEVICE}"] = rate / self.num_devices
+        self.bar.update(step - self.bar.n)
+        self._report("train", step, {**metrics, **rates}, figures or {})
 
     def evaluation(self, step, metrics):
         """Reports an evaluation; arguments as for `train`."""
-        self._report("eval", step, metrics)
+        self._report("eval", step, metrics, {})
 
-    def _report(self, split, step, metrics):
+    def _report(self, split, step, metrics, figures):
         width = len(f"{self.num_train_steps:,}")
         self.message(f"{split:<5}  step {step:>{width},}  {console_columns(metrics)}")
+        if not self.writes:
+            return
         append_row(self.path, {"step": step, "split": split, **metrics})
-        with self.writers[split].as_default():
-            for name, value in metrics.items():
-                tf.summary.scalar(name, value, step=step)
-        self.writers[split].flush()
+        with checkpoint_files.writing(os.path.dirname(self.path)):
+            with self.writers[split].as_default():
+                for name, value in {**metrics, **figures}.items():
+                    tf.summary.scalar(name, value, step=step)
+            self.writers[split].flush()
+
+    def go_back(self, step):
+        """Forgets the steps after `step`, which are about to be done again."""
+        if self.writes:
+            drop_rows_after(self.path, step)
+        self.bar.update(step - self.bar.n)
 
     def message(self, text):
         """Prints a line above the progress bar."""

@@ -2,7 +2,8 @@
 
 import os
 
-from training import checkpoints, loop, optimizers, reporting, step
+from training import checkpoints, distribution, loop, optimizers, reporting
+from training import step as training_step
 
 
 def create_state(named_variables, config):
@@ -26,7 +27,7 @@ def create_state(named_variables, config):
         epsilon=config.epsilon,
         bias_correction=config.bias_correction,
     )
-    return step.TrainingState(named_variables, optimizer)
+    return training_step.TrainingState(named_variables, optimizer)
 
 
 def train_in_folder(train_step, folder, *, begin, make_dataset, units, evaluate=None):
@@ -38,34 +39,40 @@ def train_in_folder(train_step, folder, *, begin, make_dataset, units, evaluate=
             are written there.
         begin: function without arguments, called where there is no checkpoint to go on
             from: loads the weights to begin with, if any.
-        make_dataset: function of the number of examples already seen that returns the
-            tf.data.Dataset of global batches from there on.
+        make_dataset: function of the number of examples already seen that returns the batches
+            from there on, as `distribution.distribute` takes them.
         units: dict of name to number per step, such as {"examples": 64}, whose rates are
             reported.
         evaluate: function that returns a dict of float, called at each checkpoint, or None.
 
     Raises:
-        ValueError: every checkpoint is damaged or another model's, or training diverged.
+        ValueError: every checkpoint is damaged or another model's, training diverged, or workers
+            do not share the folder.
+        signals.Stopped: a signal asked for it.
     """
-    state, config = train_step.state, train_step.config
+    state, config, strategy = train_step.state, train_step.config, train_step.strategy
+    writes = distribution.is_chief(strategy)
     saved = checkpoints.Checkpoints(
-        os.path.join(folder, "checkpoints"), state.variables(), config.keep_checkpoint_max
+        os.path.join(folder, "checkpoints"), state.variables(), config.keep_checkpoint_max, writes
     )
     best = None
     if evaluate:
         best = checkpoints.BestCheckpoint(
-            os.path.join(folder, "best"), state.variables(), config.best_metric
+            os.path.join(folder, "best"), state.variables(), config.best_metric, writes
         )
-    restored = saved.restore()
-    if restored:
-        print(f"going on from step {restored[0]:,} of {saved.folder}")
-    else:
+    step, note = saved.restore() or (0, None)
+    check_shared(strategy, saved.folder, step)
+    if note is None:
         begin()
+    else:
+        print(f"going on from step {step:,} of {saved.folder}")
     reporter = reporting.Reporter(
         folder,
         num_train_steps=config.num_train_steps,
         units_per_step=units,
-        first_step=int(state.step.numpy()),
+        first_step=step,
+        num_devices=strategy.num_replicas_in_sync,
+        writes=writes,
     )
     with reporter:
         loop.train(
@@ -75,4 +82,16 @@ def train_in_folder(train_step, folder, *, begin, make_dataset, units, evaluate=
             reporter=reporter,
             evaluate=evaluate,
             best=best,
+            note=note,
+        )
+    distribution.largest(strategy, [0])  # The chief has written all that others may read now.
+
+
+def check_shared(strategy, folder, step):
+    """Refuses workers that begin at different steps, since each sees another folder."""
+    steps = distribution.from_all_workers(strategy, [step])[:, 0].tolist()
+    if len(set(steps)) > 1:
+        raise ValueError(
+            "`output_dir` must be a folder that all workers share, such as one of a bucket. "
+            f"Received: {folder}, whose newest checkpoint is that of steps {sorted(set(steps))}."
         )
