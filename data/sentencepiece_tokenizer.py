@@ -28,6 +28,7 @@ class SentencePieceTokenizer(Tokenizer):
     What replaces a piece depends on the piece alone, so it is found once.
 
     Attributes:
+        replacements: dict of str to list of str, the pieces in the place of another.
         replacement_widths, replacement_table: int64[V], how many ids stand for each id, and
             int32[V, longest], which.
 
@@ -51,10 +52,10 @@ class SentencePieceTokenizer(Tokenizer):
             ) from None
         pieces = self._model.id_to_piece(list(range(self._model.get_piece_size())))
         super().__init__(model_bytes, pieces, settings)
-        self._replacements = self._find_replacements()
+        self.replacements = self._find_replacements()
         self._id_replacements = {
             self._ids[piece]: self.pieces_to_ids(parts)
-            for piece, parts in self._replacements.items()
+            for piece, parts in self.replacements.items()
             if len(parts) > 1
         }
         self.replacement_widths, self.replacement_table = self._find_replacement_table()
@@ -67,7 +68,7 @@ class SentencePieceTokenizer(Tokenizer):
     def split(self, text):
         """Cuts text that is normalised already into pieces."""
         pieces = self._model.encode(text_normalization.without_surrogates(text), out_type=str)
-        return [part for piece in pieces for part in self._replacements.get(piece, (piece,))]
+        return [part for piece in pieces for part in self.replacements.get(piece, (piece,))]
 
     def scores(self):
         """Returns (piece, its log probability in nats) for each id."""
@@ -104,7 +105,7 @@ class SentencePieceTokenizer(Tokenizer):
         ids, bounds = [], []
         for piece in sentencepiece_pb2.SentencePieceText.FromString(encoded).pieces:
             begin, end = characters[piece.begin], characters[piece.end]
-            parts = self._replacements.get(self.pieces[piece.id], (piece.piece,))
+            parts = self.replacements.get(self.pieces[piece.id], (piece.piece,))
             ids += self._id_replacements.get(piece.id, (piece.id,))
             bounds += _part_bounds(parts, piece.surface, begin, end)
         bounds = np.array(bounds, np.int64).reshape(-1, 2)

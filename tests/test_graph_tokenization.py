@@ -43,7 +43,7 @@ def encode(tokenizer, texts, allow_markers=False):
     """Runs the twin inside a graph and returns a list of lists of ids."""
     twin = graph_tokenization.of_tokenizer(tokenizer)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def run(texts):
         return twin.encode(texts, allow_markers)
 
