@@ -11,6 +11,7 @@ from data import record_checks, record_reading
 from data.records import LARGEST_INTEGER
 
 FILES_AT_ONCE = 4  # Few: each of our files is a sample of all the text, passed over once by it.
+PREFETCHED = 4  # Batches that are made ready while the device computes.
 SHUFFLE_BUFFER = 20_000  # Records, unparsed: 70 MB at 512 tokens.
 BATCH_FEATURES = (
     "input_ids",
@@ -86,7 +87,7 @@ def pretraining_dataset(
 
     batches = records.batch(batch_size, drop_remainder=training)
     batches = batches.map(to_batch, num_parallel_calls=tf.data.AUTOTUNE)
-    return batches.prefetch(tf.data.AUTOTUNE).with_options(reading_options())
+    return batches.prefetch(PREFETCHED).with_options(reading_options())
 
 
 def check_arguments(batch_size, seed, skip_examples, shuffle_buffer):
@@ -188,7 +189,12 @@ def filled_batch(parsed, batch_size):
 
 
 def reading_options():
-    """Returns options under which the stream is one and the same for any number of replicas."""
+    """Returns options of every stream: the same for any number of replicas, and let go at once.
+
+    Without the tuner, "AUTOTUNE" is the number of cores. Its thread sleeps for longer and longer,
+    and what drops an iterator waits for it: seconds after every evaluation.
+    """
     options = tf.data.Options()
     options.deterministic = True
+    options.autotune.enabled = False
     return options

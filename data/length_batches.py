@@ -13,6 +13,8 @@ import itertools
 import numpy as np
 import tensorflow as tf
 
+from data import input_pipeline
+
 LENGTHS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 WINDOW = 50  # Batches that are sorted by length together; after a full shuffle, so still mixed.
 FILLERS = {"p_mask": 1}  # What padding holds; 0 in all others.
@@ -132,12 +134,10 @@ def dataset(features, batches, batch_size, max_seq_length):
         )
         for name, array in first.items()
     }
-    options = tf.data.Options()
-    options.deterministic = True
     return (
         tf.data.Dataset.from_generator(padded, output_signature=signature)
-        .prefetch(tf.data.AUTOTUNE)
-        .with_options(options)
+        .prefetch(input_pipeline.PREFETCHED)
+        .with_options(input_pipeline.reading_options())
     )
 
 

@@ -128,3 +128,8 @@ def test_no_example_is_refused():
     )
     with pytest.raises(ValueError, match="at least one example"):
         length_batches.training_batches(source, batch_size=2, max_seq_length=32)
+
+
+def test_what_drops_an_iterator_does_not_wait_for_the_tuner():
+    dataset = length_batches.training_batches(random_features(), batch_size=16, max_seq_length=64)
+    assert dataset.options().autotune.enabled is False
