@@ -39,12 +39,14 @@ def read_bytes(path):
 def write_bytes(path, content):
     """Writes a file that is either whole or not there, and its folder.
 
+    Several processes may write the same at once, as the workers of a run do.
+
     Args:
         path: str.
         content: bytes.
     """
     folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.partial")
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}.partial")
     if is_remote(path):
         _gfile().makedirs(folder)
         with _gfile().GFile(temporary, "wb") as file:

@@ -83,7 +83,7 @@ def write(path, rows):
         path: str.
         rows: iterable of dicts.
     """
-    partial = f"{path}.partial"
+    partial = f"{path}.{os.getpid()}.partial"
     with open(partial, "w", encoding="utf-8", newline="\n") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     os.replace(partial, path)

@@ -235,6 +235,8 @@ def seal(run, folder, tokenizer):
     description = run.task.description
     if model_folder.has_weights(folder):
         check_task(folder, description, ("task", "kind", "labels"))
+    if not distribution.is_chief(run.strategy):
+        return
     settings = command_line.program_flags() | dataclasses.asdict(run.settings)
     settings["max_seq_length"] = run.max_seq_length
     model_folder.seal(folder, config=run.config, tokenizer=tokenizer, settings=settings)
@@ -270,6 +272,11 @@ def run_all(tuning, settings, run_one, shown=lambda result: result):
         shown: function of {"seed": int, "metrics": dict of float} that returns what the table
             shows of it.
     """
+    if tuning.seeds > 1 and settings.strategy == "multi_worker":
+        raise ValueError(
+            "`seeds` must be 1 with --strategy=multi_worker: workers meet once in a process; start "
+            f"a job for each --seed. Received: seeds={tuning.seeds}."
+        )
     results = []
     for seed in range(settings.seed, settings.seed + tuning.seeds):
         several = tuning.seeds > 1
