@@ -23,6 +23,7 @@ DEFINE = {
     str: flags.DEFINE_string,
 }
 flags.disclaim_key_flags()  # The flags belong to the program that asks for them.
+PATH_ENDINGS = ("_file", "_dir", "_checkpoint", "tokenizer")  # Of the names of flags.
 USER_ERRORS = (ValueError, OSError)  # OSError covers FileNotFoundError and PermissionError.
 
 
@@ -136,6 +137,34 @@ def parse(argv):
         fail(f"{str(error).rstrip(' .?')}. `--help` lists the flags.")
 
 
+def check_remote():
+    """Refuses local paths where the work is done on TPUs, whose hosts see no disk of this machine.
+
+    A TPU of this very machine is called `local` (`--tpu_name`); for it all paths will do.
+
+    Raises:
+        ValueError: names every such path at once, before anything starts.
+    """
+    given = {name: flags.FLAGS[name].value for name in flags.FLAGS}
+    on_tpu = given.get("strategy") == "tpu" or given.get("use_tpu")
+    if not on_tpu or given["tpu_name"] == "local":
+        return
+    paths = {name: value for name, value in given.items() if name.endswith(PATH_ENDINGS) and value}
+    own = program_flags()
+    local = [
+        f"{name}={path}"
+        for name, value in paths.items()
+        for path in (value if isinstance(value, list) else str(value).split(","))
+        if name in own and ("://" not in path or path.startswith("file:"))
+    ]
+    if local:
+        raise ValueError(
+            "Every path must be remote, such as gs://bucket/folder, where a TPU's own hosts read "
+            f"and write. Received: {', '.join(sorted(local))}. For a TPU in this machine, give "
+            "--tpu_name=local."
+        )
+
+
 def show_help(arguments):
     """Prints the program's own flags and leaves, when the user asks for help."""
     if {"--help", "-help", "-h", "--helpshort"} & set(arguments):
@@ -159,6 +188,7 @@ def run(main, takes_arguments=False):
         if arguments[1:] and not takes_arguments:
             fail(f"This program takes flags only. Received: {' '.join(arguments[1:])}.")
         try:
+            check_remote()
             main(arguments[1:]) if takes_arguments else main()
         except USER_ERRORS as error:
             fail(error)

@@ -240,7 +240,7 @@ def main():
     sizes = {"train_batch_size": DO_TRAIN.value, "eval_batch_size": DO_EVAL.value}
     for name in (name for name, is_used in sizes.items() if is_used):
         distribution.check_divisible(getattr(settings, name), strategy, name)
-    if DO_TRAIN.value:
+    if DO_TRAIN.value and distribution.is_chief(strategy):
         seal_folder(config, settings, lengths, train_files, described)
 
     with strategy.scope():
@@ -253,9 +253,8 @@ def main():
         return losses.pretraining_losses(outputs, batch)
 
     def dataset(files, **options):
-        return input_pipeline.pretraining_dataset(
-            files, **lengths, vocab_size=config.vocab_size, **options
-        )
+        options |= lengths | {"vocab_size": config.vocab_size}
+        return lambda *part: input_pipeline.pretraining_dataset(files, part=part, **options)
 
     def training_data(skip_examples):
         return dataset(

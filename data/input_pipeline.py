@@ -36,12 +36,13 @@ def pretraining_dataset(
     skip_examples=0,
     shuffle_buffer=SHUFFLE_BUFFER,
     vocab_size=LARGEST_INTEGER + 1,
+    part=(0, 1),
 ):
     """Makes the batches of pretraining or of its evaluation.
 
-    Under `tf.distribute` give `batch_size` of all replicas together and pass the dataset
-    to `strategy.experimental_distribute_dataset`: it splits each batch, so one replica
-    and several see the same examples in a step.
+    Under `tf.distribute` give `batch_size` of all replicas together. Each worker takes one
+    `part` of each batch, so one replica and several see the same examples in a step. It reads
+    all the records, for it must shuffle as all do, and parses those of its part.
 
     Args:
         files: list of paths of record files, ours or the original's.
@@ -55,6 +56,8 @@ def pretraining_dataset(
         skip_examples: for training, the examples consumed before.
         shuffle_buffer: records from which the next one is drawn.
         vocab_size: of the model; a record's id that is not less is an error while reading.
+        part: (number, number of parts), which rows of each batch are made; B below is that
+            of the part.
 
     Returns:
         A tf.data.Dataset of dicts: int32[B, T] `input_ids`, `input_mask`, `segment_ids`;
@@ -69,6 +72,11 @@ def pretraining_dataset(
         ValueError: no file, a file with other lengths, or an argument out of range.
     """
     check_arguments(batch_size, seed, skip_examples, shuffle_buffer)
+    if batch_size % part[1]:
+        raise ValueError(
+            f"`batch_size` must be divisible by the number of parts. Received: {batch_size} and "
+            f"{part[1]} parts."
+        )
     record_checks.check(
         files,
         max_seq_length=max_seq_length,
@@ -80,13 +88,20 @@ def pretraining_dataset(
     else:
         records = record_reading.read(files)
 
+    num_rows = batch_size // part[1]
+    rows = slice(part[0] * num_rows, (part[0] + 1) * num_rows)
+
     def to_batch(serialized):
-        parsed = record_reading.parse(serialized, max_seq_length, max_predictions_per_seq)
+        parsed = record_reading.parse(serialized[rows], max_seq_length, max_predictions_per_seq)
         check_ids(parsed, vocab_size)
-        return filled_batch(parsed, batch_size)
+        return filled_batch(parsed, num_rows)
 
     batches = records.batch(batch_size, drop_remainder=training)
     batches = batches.map(to_batch, num_parallel_calls=tf.data.AUTOTUNE)
+    if training:  # Told, workers need not ask one another at each step whether there is more.
+        batches = batches.apply(
+            tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+        )
     return batches.prefetch(PREFETCHED).with_options(reading_options())
 
 

@@ -262,3 +262,27 @@ def test_the_users_flags_come_before_the_recipe_and_that_before_the_defaults(
     with flagsaver.flagsaver():
         flags.FLAGS(["program", *words])
         assert command_line.from_flags(Settings, **recipe) == expected
+
+
+def test_under_tpu_all_local_paths_are_refused_at_once_before_anything_starts(tmp_path):
+    settings = {
+        "input_file": f"gs://bucket/a*.tfrecord,{tmp_path}/b.tfrecord",
+        "eval_input_file": "gs://bucket/heldout.tfrecord",
+        "albert_config_file": "file:///config.json",
+        "init_checkpoint": "weights",
+        "output_dir": tmp_path / "output",
+    }
+    for tpu in ({"use_tpu": True}, {"strategy": "tpu", "tpu_name": "pod"}):
+        result = programs.call("run_pretraining", **settings, **tpu)
+        (line,) = result.stderr.splitlines()
+        assert result.exit_code == 1 and "must be remote" in line
+        for path in (f"{tmp_path}/b.tfrecord", "file:///config.json", "=weights", "/output"):
+            assert path in line
+        assert "gs://bucket/a*" not in line and "heldout" not in line
+    assert not (tmp_path / "output").exists()
+
+
+def test_a_tpu_in_this_machine_takes_local_paths(tmp_path):
+    settings = {"use_tpu": True, "tpu_name": "local", "input_file": tmp_path / "absent"}
+    result = programs.call("run_pretraining", **settings, output_dir=tmp_path / "output")
+    assert "must be remote" not in result.stderr and "absent" in result.stderr

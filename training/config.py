@@ -64,7 +64,11 @@ class TrainConfig:
         choices=("one_device", "mirrored", "multi_worker", "tpu"),
     )
     use_tpu: bool = setting(False, "The original's way to say --strategy=tpu.")
-    tpu_name: str = setting("", "Name or grpc address of the TPU; empty for one in this machine.")
+    tpu_name: str = setting(
+        "",
+        "Name or grpc address of the TPU; empty: the environment's; `local`: one in this machine, "
+        "which alone may read and write local paths.",
+    )
     max_skipped_steps: int = setting(
         10, "Steps in a row with a non-finite loss or gradient after which training stops."
     )

@@ -13,8 +13,9 @@ def create_strategy(name, tpu_name=""):
         name: "one_device" (the first GPU, or the CPU), "mirrored" (every GPU, or every
             logical CPU), "multi_worker" (the machines in the environment variable TF_CONFIG)
             or "tpu".
-        tpu_name: for "tpu": name or grpc address; "" for a TPU in this machine. This path
-            connects and initialises the TPU; it could not be run where this code was written.
+        tpu_name: for "tpu": name or grpc address, "" for the environment's, "local" for one in
+            this machine. This path connects and initialises the TPU; it could not be run where
+            this code was written.
 
     Returns:
         tf.distribute.Strategy.

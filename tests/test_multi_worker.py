@@ -1,0 +1,145 @@
+"""run_pretraining.py on two machines, both of them here, ends where one device does.
+
+Also when one of them is killed, or told to stop, and the job is started again.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import made_records
+import numpy as np
+import programs
+import pytest
+import tensorflow as tf
+
+pytestmark = pytest.mark.slow  # Each machine imports TensorFlow and meets the other.
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("multi_worker")
+    for part in ("train", "heldout"):
+        (folder / part).mkdir()
+    files = made_records.write_shards(folder / "train", 100, num_shards=3, with_metadata=True)
+    (heldout,) = made_records.write_shards(folder / "heldout", 10, with_metadata=True, seed=1)
+    return {
+        "input_file": ",".join(files),
+        "eval_input_file": heldout,
+        "albert_config_file": programs.write_config(folder, made_records.V),
+        "do_eval": True,
+        "learning_rate": 1e-3,
+        "train_batch_size": 8,
+        "eval_batch_size": 4,
+        "num_train_steps": 20,
+        "num_warmup_steps": 2,
+        "iterations_per_loop": 2,
+        "save_checkpoints_steps": 5,
+        "best_metric": "loss",
+    }
+
+
+@pytest.fixture(scope="module")
+def one_device(command, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("one_device")
+    programs.succeed(programs.run("run_pretraining", **command, output_dir=folder))
+    return folder
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("localhost", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def start_workers(num_workers, **settings):
+    """Starts a run on several machines, all of them this one; returns the list of Popen."""
+    cluster = {"worker": [f"localhost:{port}" for port in free_ports(num_workers)]}
+    words = programs.flag_words({**settings, "strategy": "multi_worker"})
+    workers = []
+    for index in range(num_workers):
+        task = {"cluster": cluster, "task": {"type": "worker", "index": index}}
+        kept = {n: os.environ[n] for n in programs.KEPT_VARIABLES if n in os.environ}
+        workers.append(
+            subprocess.Popen(
+                [sys.executable, "run_pretraining.py", *words],
+                cwd=programs.REPOSITORY,
+                env={**kept, "CUDA_VISIBLE_DEVICES": "-1", "TF_CONFIG": json.dumps(task)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    return workers
+
+
+def finish(workers, timeout=300):
+    """Waits for all; returns [(exit code, stdout, stderr)]."""
+    outputs = [worker.communicate(timeout=timeout) for worker in workers]
+    return [(w.returncode, *output) for w, output in zip(workers, outputs, strict=True)]
+
+
+def newest(folder):
+    (index,) = folder.glob("checkpoints/step-20/*.index")
+    reader = tf.train.load_checkpoint(str(index.with_suffix("")))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def rows(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def assert_same_end(folder, one_device):
+    ours, theirs = newest(folder), newest(one_device)
+    assert set(ours) == set(theirs)
+    for name in ours:
+        np.testing.assert_allclose(ours[name], theirs[name], atol=1e-6, err_msg=name)
+    for mine, other in zip(rows(folder), rows(one_device), strict=True):
+        assert (mine["step"], mine["split"]) == (other["step"], other["split"])
+        for name in (n for n in other if n.endswith(("loss", "accuracy"))):
+            assert mine[name] == pytest.approx(other[name], rel=1e-5), (name, mine)
+    kept = [sorted(str(p.relative_to(f)) for p in f.glob("*/step-*")) for f in (folder, one_device)]
+    assert kept[0] == kept[1]
+
+
+def test_two_machines_end_where_one_device_does(command, one_device, tmp_path):
+    results = finish(start_workers(2, **command, output_dir=tmp_path))
+    for exit_code, stdout, stderr in results:
+        assert exit_code == 0, stdout + stderr
+        assert "train_batch_size: 8 examples, 4 on each of 2 replica(s)" in stdout
+        assert "examples/s" in stdout and "a device)" in stdout
+    assert_same_end(tmp_path, one_device)
+
+
+def test_a_killed_machine_ends_the_job_which_started_again_ends_as_it_would_have(
+    command, one_device, tmp_path
+):
+    chief, other = start_workers(2, **command, output_dir=tmp_path)
+    next(line for line in other.stdout if line.startswith("train  step 12"))
+    other.send_signal(signal.SIGKILL)
+    ((exit_code, _, errors), _) = finish([chief, other])
+    assert exit_code not in (0, 1)  # Not a user's mistake: schedulers start the job again.
+    assert errors
+    results = finish(start_workers(2, **command, output_dir=tmp_path))
+    for exit_code, stdout, stderr in results:
+        assert exit_code == 0, stdout + stderr
+        assert "going on from step 10" in stdout
+    assert_same_end(tmp_path, one_device)
+
+
+def test_a_signal_to_one_machine_stops_all_at_one_step(command, one_device, tmp_path):
+    chief, other = start_workers(2, **command, output_dir=tmp_path)
+    next(line for line in other.stdout if line.startswith("train  step 12"))
+    other.send_signal(signal.SIGTERM)
+    results = finish([chief, other])
+    assert [exit_code for exit_code, _, _ in results] == [143, 143], results
+    assert len({errors for _, _, errors in results}) == 1
+    finish(start_workers(2, **command, output_dir=tmp_path))
+    assert_same_end(tmp_path, one_device)

@@ -1,0 +1,88 @@
+"""The graph of a pretraining step holds only what XLA compiles for a TPU, at static shapes."""
+
+import made_records
+import programs
+import pytest
+import tensorflow as tf
+import toy_training as toy
+
+from data import input_pipeline
+from modeling import losses, models
+from modeling.config import AlbertConfig
+from training import distribution, run, step
+
+BATCH = 4
+# Ops that stay on the host have no place in a step: strings, Python, files, printing, and those
+# whose result's shape depends on values.
+FORBIDDEN = (
+    *("String", "Str", "Regex", "AsString", "DecodeRaw", "Substr", "Sentencepiece"),
+    *("PyFunc", "EagerPyFunc", "NumpyFunction", "Print", "Logging", "Save", "Restore", "Parse"),
+    *("Where", "Unique", "NonMaxSuppression", "BooleanMask", "Ragged", "Sparse", "Lookup"),
+    *("RandomUniform", "RandomStandardNormal", "TruncatedNormal", "Timestamp", "Iterator"),
+)
+ALLOWED_SPARSE = {"SparseSoftmaxCrossEntropyWithLogits"}  # Its labels are dense ids.
+
+
+@pytest.fixture(scope="module")
+def replica_step(tmp_path_factory):
+    """The concrete function of one replica's part of a step, from real batches."""
+    folder = tmp_path_factory.mktemp("graph")
+    files = made_records.write_shards(folder, 8, with_metadata=True)
+    config = AlbertConfig.from_json_file(programs.write_config(folder, made_records.V))
+    strategy = distribution.create_strategy("one_device")
+    settings = toy.settings(train_batch_size=BATCH)
+    with strategy.scope():
+        model = models.PretrainingModel(config)
+        state = run.create_state(model.named_variables(), settings)
+
+    def forward(batch, dropout_seed):
+        outputs = model(batch, training=True, dropout_seed=dropout_seed)
+        return losses.pretraining_losses(outputs, batch)
+
+    train_step = step.TrainStep(
+        forward, losses.OBJECTIVES["sop"], state=state, config=settings, strategy=strategy
+    )
+    lengths = {"max_seq_length": made_records.T, "max_predictions_per_seq": made_records.P}
+    dataset = input_pipeline.pretraining_dataset(
+        files, batch_size=BATCH, training=True, vocab_size=made_records.V, **lengths
+    )
+    return train_step, dataset.element_spec
+
+
+def graphs_of(graph):
+    """Yields a graph and, as tf.Graph, those of the functions it calls."""
+    yield graph
+    for function in graph._functions.values():
+        if inner := getattr(function, "graph", None):
+            yield from graphs_of(inner)
+
+
+def test_batches_have_static_shapes_and_int32_ids(replica_step):
+    _, specs = replica_step
+    assert all(spec.shape.is_fully_defined() for spec in specs.values())
+    assert {spec.dtype for spec in specs.values()} == {tf.int32, tf.float32}
+
+
+def test_a_step_holds_no_op_that_stays_on_the_host_and_no_unknown_shape(replica_step):
+    train_step, specs = replica_step
+    concrete = train_step._one_step.get_concrete_function(specs)
+    definition = concrete.graph.as_graph_def()
+    nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
+    ops = {node.op for node in nodes}
+    assert len(ops) > 50  # The walk has been through the model.
+    found = {op for op in ops if op.startswith(FORBIDDEN)}
+    assert found <= ALLOWED_SPARSE, found
+    for graph in graphs_of(concrete.graph):
+        for op in graph.get_operations():
+            for output in op.outputs:
+                if output.dtype not in (tf.variant, tf.resource):
+                    assert output.shape.is_fully_defined(), (op.type, op.name, output.shape)
+
+
+def test_xla_takes_the_whole_step(replica_step):
+    """The bridge that lowers it is the TPU's, but for the last part."""
+    train_step, specs = replica_step
+    compiled = tf.function(train_step._distributed_step, jit_compile=True)
+    batch = {name: tf.zeros(spec.shape, spec.dtype) for name, spec in specs.items()}
+    hlo = compiled.experimental_get_compiler_ir(batch)(stage="hlo")
+    assert "while" in hlo and "custom-call" not in hlo
