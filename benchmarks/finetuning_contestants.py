@@ -79,9 +79,9 @@ def at_random(work):
 
 def next_static_length(longest, max_seq_length):
     """Returns what our programs pad to."""
-    from data import length_batches
+    from data import static_lengths
 
-    return length_batches.padded_length(longest, max_seq_length)
+    return static_lengths.padded_length(longest, max_seq_length)
 
 
 def plan(contestant, work, rounds, batches_per_round):

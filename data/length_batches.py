@@ -1,9 +1,9 @@
 """From features to batches of a few static lengths, so that a short text costs what it is.
 
-Examples of like length share a batch, which is padded to the next of LENGTHS: T differs from
-batch to batch, and an accelerator that compiles for each shape meets few. The order
-of the training batches is a function of the features, the seed and the batch size alone,
-so a run that goes on after `skip_batches` sees what an unbroken one would.
+Examples of like length share a batch, which is padded to the next of `static_lengths.LENGTHS`:
+T differs from batch to batch. The order of the training batches is a function of the features,
+the seed and the batch size alone, so a run that goes on after `skip_batches` sees what an
+unbroken one would.
 
 B: batch, C: choices, T: tokens, n: examples, S: sequences of a batch (B * C).
 """
@@ -13,9 +13,8 @@ import itertools
 import numpy as np
 import tensorflow as tf
 
-from data import input_pipeline
+from data import input_pipeline, static_lengths
 
-LENGTHS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 WINDOW = 50  # Batches that are sorted by length together; after a full shuffle, so still mixed.
 FILLERS = {"p_mask": 1}  # What padding holds; 0 in all others.
 
@@ -141,12 +140,6 @@ def dataset(features, batches, batch_size, max_seq_length):
     )
 
 
-def padded_length(longest, max_seq_length):
-    """Returns the next of LENGTHS that is long enough, and at most `max_seq_length`."""
-    reaching = (length for length in LENGTHS if length >= longest)
-    return min(next(reaching, max_seq_length), max_seq_length)
-
-
 def pad(features, examples, batch_size, max_seq_length):
     """Pads some examples to one batch.
 
@@ -163,7 +156,7 @@ def pad(features, examples, batch_size, max_seq_length):
     rows = (examples[:, np.newaxis] * num_choices + np.arange(num_choices)).reshape(-1)
     starts = features.offsets[rows]
     lengths = features.offsets[rows + 1] - starts
-    length = padded_length(lengths.max(initial=1), max_seq_length)
+    length = static_lengths.padded_length(lengths.max(initial=1), max_seq_length)
     is_real = np.arange(length) < lengths[:, np.newaxis]  # bool[S, T]
     places = np.where(is_real, starts[:, np.newaxis] + np.arange(length), 0)
 

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from data import features, length_batches
+from data import features, length_batches, static_lengths
 
 LABELS_SORTED = np.repeat(np.arange(2, dtype=np.int32), 150)
 
@@ -68,7 +68,7 @@ def test_rows_hold_their_example_and_nothing_after_its_end():
 def test_batches_are_padded_to_few_lengths_and_hold_little_padding():
     source = random_features(3000 // 10)
     batches = training(source, 19)
-    assert {batch["input_ids"].shape[1] for batch in batches} <= set(length_batches.LENGTHS)
+    assert {batch["input_ids"].shape[1] for batch in batches} <= set(static_lengths.LENGTHS)
     padded = sum(batch["input_ids"].size for batch in batches)
     assert source.offsets[-1] / padded > 0.75  # Unsorted and padded to 64: 0.5.
 
