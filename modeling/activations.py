@@ -5,6 +5,7 @@ import math
 import tensorflow as tf
 
 from modeling.fusion import one_pass
+from modeling.precision import exact
 
 LINEAR = 2 * math.sqrt(2 / math.pi)
 CUBIC = 0.044715 * LINEAR
@@ -17,7 +18,8 @@ def gelu(x):
     Google's configs mean this form by `gelu` (modeling.py:311). It is written with a sigmoid,
     since 1/2 (1 + tanh(z)) = sigmoid(2z), in as few passes over memory as TensorFlow's
     operations allow: on a CPU each costs as much as it reads and writes. The gradient
-    computes the sigmoid again, so that of all between only `x` is kept.
+    computes the sigmoid again, so that of all between only `x` is kept. In half precision
+    x^3 would overflow, and infinity times 0 is no number: between is float32.
 
     Args:
         x: float[...].
@@ -31,16 +33,19 @@ def gelu(x):
 
 @one_pass
 def gelu_value(x):
-    return x * tf.sigmoid(x * (tf.square(x) * CUBIC + LINEAR))
+    wide = exact(x)
+    return tf.cast(wide * tf.sigmoid(wide * (tf.square(wide) * CUBIC + LINEAR)), x.dtype)
 
 
 @one_pass
 def gelu_gradient(x, upstream):
-    squared = tf.square(x)
-    argument = x * (squared * CUBIC + LINEAR)
-    slope = x * (squared * (3 * CUBIC) + LINEAR)  # x times the argument's slope.
+    wide = exact(x)
+    squared = tf.square(wide)
+    argument = wide * (squared * CUBIC + LINEAR)
+    slope = wide * (squared * (3 * CUBIC) + LINEAR)  # x times the argument's slope.
     # sigmoid(-z) is 1 - sigmoid(z) without its cancellation.
-    return upstream * tf.sigmoid(argument) * (1 + slope * tf.sigmoid(-argument))
+    gradient = exact(upstream) * tf.sigmoid(argument) * (1 + slope * tf.sigmoid(-argument))
+    return tf.cast(gradient, x.dtype)
 
 
 def gelu_erf(x):

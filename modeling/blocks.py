@@ -4,7 +4,8 @@ Each ends with its residual and its LayerNorm ("post-LN", as BERT and the origin
 states stay flat, float[R, H] with R = B * T rows: all but the attention itself is a function
 of rows, and a matrix product of two dimensions is TensorFlow's fastest.
 
-Shapes: B batch, T tokens, H hidden, N heads, D per head (H / N), R rows (B * T).
+Shapes: B batch, T tokens, Q of them that ask, H hidden, N heads, D per head (H / N), R rows
+(B * T).
 """
 
 import keras
@@ -12,6 +13,7 @@ import tensorflow as tf
 
 from modeling import layers
 from modeling.activations import ACTIVATIONS
+from modeling.precision import exact
 
 MASKED = -10000.0  # Added to the scores of padding; modeling.py:824 of the original.
 
@@ -35,19 +37,20 @@ def attention_bias(input_mask, dtype):
 
 
 def attention(query, key, value, bias, dropout):
-    """Scaled dot-product attention (arXiv 1706.03762, section 3.2.1).
+    """Scaled dot-product attention (arXiv 1706.03762, section 3.2.1); its softmax is float32.
 
     Args:
-        query, key, value: float[B, N, T, D].
+        query: float[B, N, Q, D].
+        key, value: float[B, N, T, D].
         bias: float[B, 1, 1, T], added to the scores.
         dropout: function applied to the probabilities.
 
     Returns:
-        float[B, N, T, D].
+        float[B, N, Q, D].
     """
     query *= query.shape[-1] ** -0.5
-    scores = tf.matmul(query, key, transpose_b=True) + bias  # float[B, N, T, T]
-    return tf.matmul(dropout(tf.nn.softmax(scores)), value)
+    scores = exact(tf.matmul(query, key, transpose_b=True)) + exact(bias)  # float[B, N, Q, T]
+    return tf.matmul(dropout(tf.cast(tf.nn.softmax(scores), value.dtype)), value)
 
 
 def dropout_site(block, place):
@@ -69,7 +72,7 @@ class AttentionBlock(keras.layers.Layer):
         self.layer_norm = layers.LayerNorm(width)
         self.built = True
 
-    def call(self, hidden, bias, block=0, seed=None):
+    def call(self, hidden, bias, block=0, seed=None, positions=None):
         """Runs the block.
 
         Args:
@@ -77,21 +80,29 @@ class AttentionBlock(keras.layers.Layer):
             bias: float[B, 1, 1, T] of `attention_bias`.
             block: int or int32[], this block's place among all that are run.
             seed: int32[2] of the step, or None: no dropout.
+            positions: int32[B, Q], where the block's output is asked for; None: everywhere.
 
         Returns:
-            float[R, H].
+            float[R, H], or float[B * Q, H].
         """
         batch, _, _, length = layers.shape_of(bias)
         width = hidden.shape[-1]
+        everywhere = hidden
+        if positions is not None:
+            hidden = layers.pick(tf.reshape(hidden, [batch, length, width]), positions)
+            hidden = tf.reshape(hidden, [-1, width])  # float[B * Q, H]
 
-        def heads(dense):
+        def heads(dense, rows, num_rows):
             split = tf.reshape(
-                dense(hidden), [batch, length, self.num_heads, width // self.num_heads]
+                dense(rows), [batch, num_rows, self.num_heads, width // self.num_heads]
             )
-            return tf.transpose(split, [0, 2, 1, 3])  # float[B, N, T, D]
+            return tf.transpose(split, [0, 2, 1, 3])  # float[B, N, num_rows, D]
 
+        num_asked = length if positions is None else layers.shape_of(positions)[1]
         context = attention(
-            *map(heads, (self.query, self.key, self.value)),
+            heads(self.query, hidden, num_asked),
+            heads(self.key, everywhere, length),
+            heads(self.value, everywhere, length),
             bias,
             lambda x: layers.dropout(x, self.rates[0], seed, dropout_site(block, 0)),
         )

@@ -1,6 +1,6 @@
 """The encoder: embeddings, their projection, the layers, the pooler.
 
-Shapes: B batch, T tokens, E embedding, H hidden, R rows (B * T).
+Shapes: B batch, T tokens, Q positions that are read, E embedding, H hidden, R rows (B * T).
 """
 
 import keras
@@ -8,13 +8,19 @@ import tensorflow as tf
 
 from modeling import layers
 from modeling.blocks import AttentionBlock, FeedForwardBlock, attention_bias
+from modeling.recomputation import recomputed
+
+
+def no_positions(input_ids):
+    """Returns int32[B, 0], for a head that reads [CLS] alone; `input_ids` is int32[B, T]."""
+    return tf.zeros([layers.shape_of(input_ids)[0], 0], tf.int32)
 
 
 class Embeddings(keras.layers.Layer):
     """Sums word, position and segment embeddings, then LayerNorm and dropout, at width E."""
 
     def __init__(self, config, initializers):
-        super().__init__()
+        super().__init__(dtype="float32")  # Sums of many gradients, which half precision swallows.
         self.rate = config.hidden_dropout_prob
 
         def table(name, size):
@@ -75,10 +81,16 @@ class Encoder(keras.layers.Layer):
         initializers: iterator of initializers, one for each kernel or table.
         unroll: lay the layers out one after another even if a loop would do; faster where
             XLA compiles for a CPU.
+
+    Attributes:
+        recompute: bool, whether training keeps no activations of a layer but its input, and
+            computes the others again. May be set until a graph is built.
     """
 
     def __init__(self, config, initializers, unroll=False):
-        super().__init__()
+        # The loop's weights, and the sums of their gradients; each block rounds for itself.
+        super().__init__(dtype="float32")
+        self.recompute = False
         self.plan = config.layer_plan
         self.num_inner = config.inner_group_num
         self.loops = len(set(self.plan)) == 1 < len(self.plan) and not unroll
@@ -100,8 +112,18 @@ class Encoder(keras.layers.Layer):
         self.pooler = layers.Dense(config.hidden_size, config.hidden_size, next(initializers))
         self.built = True
 
-    def call(self, batch, training=False, dropout_seed=None, return_hidden_states=False):
+    def call(
+        self,
+        batch,
+        training=False,
+        dropout_seed=None,
+        return_hidden_states=False,
+        positions=None,
+    ):
         """Encodes a batch.
+
+        The last layer computes no more than is read, unless hidden states are asked for: the
+        same numbers but for rounding, and but for its dropout, which draws others.
 
         Args:
             batch: dict with `input_ids`, `input_mask` and `segment_ids`, int32[B, T].
@@ -109,11 +131,13 @@ class Encoder(keras.layers.Layer):
             dropout_seed: int32[2], other for each step and replica. None draws one from
                 TensorFlow's global generator.
             return_hidden_states: whether to return what each block gives, too.
+            positions: int32[B, Q], where the last layer's output is read beside [CLS]; None:
+                everywhere.
 
         Returns:
-            A dict: `sequence_output` float[B, T, H], `pooled_output` float[B, H], and on
-            request `hidden_states`, a list of float[B, T, H]: the projected embeddings,
-            then one for each block in the order they run.
+            A dict: `sequence_output` float[B, T, H], or float[B, Q, H] at `positions`;
+            `pooled_output` float[B, H]; on request `hidden_states`, a list of float[B, T, H]:
+            the projected embeddings, then one for each block in the order they run.
         """
         seed = layers.step_seed(training, dropout_seed)
         embedded = self.embeddings(batch["input_ids"], batch["segment_ids"], seed=seed)
@@ -123,41 +147,69 @@ class Encoder(keras.layers.Layer):
             hidden = self.projection(hidden)  # float[R, H]
         bias = attention_bias(batch["input_mask"], hidden.dtype)
 
+        read = None
+        if positions is not None and not return_hidden_states:
+            read = tf.pad(positions, [[0, 0], [1, 0]])  # int32[B, 1 + Q], [CLS] first.
         if self.loops and not return_hidden_states:
-            states = [self._run_loop(hidden, bias, seed)]
+            states = [self._run_loop(hidden, bias, seed, read)]
         else:
-            states = self._run_unrolled(hidden, bias, seed)
-        shape = [batch_size, length, hidden.shape[-1]]
-        states = [tf.reshape(state, shape) for state in states]
-        outputs = {
-            "sequence_output": states[-1],
-            "pooled_output": tf.tanh(self.pooler(states[-1][:, 0])),
-        }
+            states = self._run_unrolled(hidden, bias, seed, read)
+        width = hidden.shape[-1]
+        if read is not None:
+            last = tf.reshape(states[-1], [batch_size, layers.shape_of(read)[1], width])
+            return {"sequence_output": last[:, 1:], "pooled_output": self._pool(last)}
+        states = [tf.reshape(state, [batch_size, length, width]) for state in states]
+        outputs = {"sequence_output": states[-1], "pooled_output": self._pool(states[-1])}
+        if positions is not None:
+            outputs["sequence_output"] = layers.pick(states[-1], positions)
         if return_hidden_states:
             outputs["hidden_states"] = states
         return outputs
 
-    def _run_layer(self, index, hidden, bias, seed, blocks=(0, 0)):
-        """Yields the output of each inner block of layer `index`, an int or int32[]."""
-        for inner in range(self.num_inner):
-            attend, feed_forward = (block * self.num_inner + inner for block in blocks)
-            place = index * self.num_inner + inner
-            hidden = self.attention_blocks[attend](hidden, bias, block=place, seed=seed)
-            hidden = self.feed_forward_blocks[feed_forward](hidden, block=place, seed=seed)
-            yield hidden
+    def _pool(self, sequences):
+        return tf.tanh(self.pooler(sequences[:, 0]))
 
-    def _run_unrolled(self, hidden, bias, seed):
-        """Returns the layers' input and the output of each block, float[R, H]."""
+    def _run_block(self, blocks, place, hidden, bias, seed, read):
+        """Returns the output of a pair of blocks that runs as number `place`, an int or int32[].
+
+        Args:
+            blocks: (attention block, feed-forward block), numbers.
+            place: int or int32[].
+            hidden: float[R, H].
+            bias: of `attention_bias`.
+            seed: int32[2], or None.
+            read: int32[B, Q], where the output is computed; None: everywhere.
+        """
+        attention = self.attention_blocks[blocks[0]]
+        feed_forward = self.feed_forward_blocks[blocks[1]]
+
+        def run(hidden):
+            hidden = attention(hidden, bias, block=place, seed=seed, positions=read)
+            return feed_forward(hidden, block=place, seed=seed)
+
+        if self.recompute:
+            return recomputed(run, hidden, attention.variables + feed_forward.variables)
+        return run(hidden)
+
+    def _run_unrolled(self, hidden, bias, seed, read):
+        """Returns the layers' input and the output of each block, float[R, H] but for the last."""
         states = [hidden]
-        for index, blocks in enumerate(self.plan):
-            states += self._run_layer(index, states[-1], bias, seed, blocks)
+        runs = [
+            tuple(block * self.num_inner + inner for block in blocks)
+            for blocks in self.plan
+            for inner in range(self.num_inner)
+        ]
+        for place, blocks in enumerate(runs):
+            at = read if place == len(runs) - 1 else None
+            states.append(self._run_block(blocks, place, states[-1], bias, seed, at))
         return states
 
-    def _run_loop(self, hidden, bias, seed):
-        """Returns the last layer's output, float[R, H].
+    def _run_loop(self, hidden, bias, seed, read):
+        """Returns the last layer's output, float[R, H], or float[B * Q, H] where `read`.
 
         The weights are read before the loop and held for its whole length, so that the loop
-        sees tensors: it sums their gradients as it runs backwards.
+        sees tensors: it sums their gradients as it runs backwards. A last layer that computes
+        less has a shape of its own and follows the loop.
         """
         shared = [
             (variable, tf.convert_to_tensor(variable.value))
@@ -165,18 +217,22 @@ class Encoder(keras.layers.Layer):
             for variable in block.variables
         ]
 
-        def body(index, hidden):
+        def run_layer(index, hidden, read=None):
             with keras.StatelessScope(state_mapping=shared, initialize_variables=False):
-                *_, hidden = self._run_layer(index, hidden, bias, seed)
-            return index + 1, hidden
+                for inner in range(self.num_inner):
+                    place = index * self.num_inner + inner
+                    at = read if inner == self.num_inner - 1 else None
+                    hidden = self._run_block((inner, inner), place, hidden, bias, seed, at)
+            return hidden
 
-        num_layers = len(self.plan)
-        return tf.while_loop(
-            lambda index, _: index < num_layers,
-            body,
+        num_looped = len(self.plan) - (read is not None)
+        hidden = tf.while_loop(
+            lambda index, _: index < num_looped,
+            lambda index, hidden: (index + 1, run_layer(index, hidden)),
             (tf.constant(0), hidden),
-            maximum_iterations=num_layers,
+            maximum_iterations=num_looped,
         )[1]
+        return hidden if read is None else run_layer(num_looped, hidden, read)
 
     def named_variables(self):
         """Returns dict Google's TF1 name -> tf.Variable.

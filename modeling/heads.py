@@ -1,6 +1,6 @@
 """The two heads of pretraining; `SentenceHead` serves other tasks, too.
 
-Shapes: B batch, T tokens, P masked positions, E embedding, H hidden, V vocabulary, C classes.
+Shapes: B batch, P masked positions, E embedding, H hidden, V vocabulary, C classes.
 """
 
 import keras
@@ -26,20 +26,18 @@ class MaskedLMHead(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, sequence_output, positions, table):
+    def call(self, picked, table):
         """Computes the logits.
 
         Args:
-            sequence_output: float[B, T, H].
-            positions: int32[B, P], each in [0, T).
+            picked: float[B, P, H], the encoder's output at the masked positions.
             table: float[V, E], the encoder's word embeddings.
 
         Returns:
             float32[B, P, V].
         """
-        batch, num_positions = layers.shape_of(positions)
-        picked = tf.gather(sequence_output, positions, batch_dims=1)  # float[B, P, H]
-        rows = tf.reshape(picked, [-1, sequence_output.shape[-1]])
+        batch, num_positions, width = layers.shape_of(picked)
+        rows = tf.reshape(picked, [-1, width])
         rows = self.layer_norm(self.activation(self.transform(rows)))  # float[B * P, E]
         logits = tf.matmul(rows, tf.cast(table, rows.dtype), transpose_b=True)
         logits = tf.nn.bias_add(logits, self.output_bias.value)

@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from modeling.fusion import one_pass
+from modeling.precision import exact
 
 EPSILON = 1e-12  # Of the LayerNorm; modeling.py:429 of the original.
 
@@ -66,8 +67,7 @@ def layer_norm(x, gamma, beta):
 
 def unit_rows(x):
     """Returns rows of mean 0 and variance 1, and what the centred rows were multiplied by."""
-    dtype = tf.float32 if x.dtype in (tf.float16, tf.bfloat16) else x.dtype
-    centred = tf.cast(x, dtype)
+    centred = exact(x)
     centred -= tf.reduce_mean(centred, axis=-1, keepdims=True)
     variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
     scale = tf.math.rsqrt(variance + EPSILON)
@@ -116,6 +116,19 @@ def lookup(table, ids):
         return tf.gather(table, ids), gradient
 
     return rows(tf.convert_to_tensor(table))
+
+
+def pick(sequences, positions):
+    """Picks rows of each sequence.
+
+    Args:
+        sequences: float[B, T, H].
+        positions: int32[B, Q], each in [0, T).
+
+    Returns:
+        float[B, Q, H].
+    """
+    return tf.gather(sequences, positions, batch_dims=1)
 
 
 def step_seed(training, seed=None):

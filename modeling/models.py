@@ -7,7 +7,7 @@ import dataclasses
 
 import keras
 
-from modeling import layers
+from modeling import layers, precision
 from modeling.config import AlbertConfig
 from modeling.encoder import Encoder
 from modeling.heads import MaskedLMHead, SentenceHead
@@ -29,7 +29,8 @@ class EncoderModel(keras.Model):
     @classmethod
     def from_config(cls, config):
         settings = dict(config)
-        return cls(AlbertConfig.from_dict(settings.pop("config")), **settings)
+        with precision.policy_scope(keras.dtype_policies.get(settings["dtype"])):
+            return cls(AlbertConfig.from_dict(settings.pop("config")), **settings)
 
 
 @keras.saving.register_keras_serializable(package="albert")
@@ -71,12 +72,15 @@ class PretrainingModel(EncoderModel):
             A dict: `masked_lm_logits` float32[B, P, V], `sentence_order_logits` float32[B, 2]
             (1: the segments are swapped).
         """
-        encoded = self.encoder(batch, training=training, dropout_seed=dropout_seed)
+        encoded = self.encoder(
+            batch,
+            training=training,
+            dropout_seed=dropout_seed,
+            positions=batch["masked_lm_positions"],
+        )
         return {
             "masked_lm_logits": self.masked_lm(
-                encoded["sequence_output"],
-                batch["masked_lm_positions"],
-                self.encoder.embeddings.word.value,
+                encoded["sequence_output"], self.encoder.embeddings.word.value
             ),
             "sentence_order_logits": self.sentence_order(encoded["pooled_output"]),
         }

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from modeling import layers
-from modeling.encoder import Encoder
+from modeling.encoder import Encoder, no_positions
 from modeling.heads import SentenceHead
 from modeling.models import EncoderModel
 from modeling.task_heads import HEAD_DROPOUT_SITE, AnswerabilityHead, EndHead, StartHead
@@ -61,8 +61,9 @@ class Classifier(EncoderModel):
             A dict: `logits` float32[B, C].
         """
         seed = layers.step_seed(training, dropout_seed)
-        pooled = self.encoder(batch, training=training, dropout_seed=seed)["pooled_output"]
-        rate = self.settings["classifier_dropout"]
+        nowhere = no_positions(batch["input_ids"])
+        encoded = self.encoder(batch, training=training, dropout_seed=seed, positions=nowhere)
+        pooled, rate = encoded["pooled_output"], self.settings["classifier_dropout"]
         return {"logits": self.classifier(layers.dropout(pooled, rate, seed, HEAD_DROPOUT_SITE))}
 
     def named_variables(self):
@@ -105,8 +106,9 @@ class MultipleChoice(EncoderModel):
         seed = layers.step_seed(training, dropout_seed)
         batch_size, num_choices, length = layers.shape_of(batch["input_ids"])
         texts = {name: tf.reshape(batch[name], [-1, length]) for name in ENCODER_FEATURES}
-        pooled = self.encoder(texts, training=training, dropout_seed=seed)["pooled_output"]
-        rate = self.settings["classifier_dropout"]
+        nowhere = no_positions(texts["input_ids"])
+        encoded = self.encoder(texts, training=training, dropout_seed=seed, positions=nowhere)
+        pooled, rate = encoded["pooled_output"], self.settings["classifier_dropout"]
         logits = self.classifier(layers.dropout(pooled, rate, seed, HEAD_DROPOUT_SITE))
         logits = tf.reshape(logits, [batch_size, num_choices])
         return {"logits": tf.where(batch["choice_mask"] > 0, logits, PADDED_CHOICE)}

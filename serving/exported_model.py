@@ -9,6 +9,7 @@ H hidden.
 import tensorflow as tf
 
 from data import graph_features, graph_tokenization
+from modeling import layers
 from serving import prediction_features, trained_models, warm_model
 
 IDS = {name: tf.TensorSpec([None, None], tf.int32) for name in warm_model.INPUTS[:3]}
@@ -109,7 +110,8 @@ class ExportedModel(tf.Module):
             outputs["order"] = tf.nn.softmax(self.model.sentence_order(encoded["pooled_output"]))
         if self.fills_masks:
             table = self.model.encoder.embeddings.word.value
-            outputs["masked_lm_logits"] = self.model.masked_lm(states, batch[POSITIONS], table)
+            masked = layers.pick(states, batch[POSITIONS])
+            outputs["masked_lm_logits"] = self.model.masked_lm(masked, table)
         return outputs
 
     def from_text(self, **texts):

@@ -13,16 +13,32 @@ def encode(model, batch, **options):
 
 
 def loss_and_gradients(model, batch):
+    def loss():
+        outputs = model(batch, training=True, dropout_seed=tf.constant([3, 4]))
+        pairs = losses.pretraining_losses(outputs, batch)
+        return sum(pairs[name][0] for name in losses.OBJECTIVES["sop"])
+
+    return differentiated(loss, model)
+
+
+def differentiated(loss, model):
+    """Returns loss() and its gradients by name."""
+
     @tf.function
     def run():
         with tf.GradientTape() as tape:
-            pairs = losses.pretraining_losses(
-                model(batch, training=True, dropout_seed=tf.constant([3, 4])), batch
-            )
-            loss = sum(pairs[name][0] for name in losses.OBJECTIVES["sop"])
-        return loss, tape.gradient(loss, model.named_variables())
+            value = loss()
+        return value, tape.gradient(value, model.named_variables())
 
     return run()
+
+
+def assert_same_gradients(gradients, expected, rtol=1e-5):
+    """Compares gradients to a share of the largest element of each."""
+    for name, gradient in gradients.items():
+        if gradient is not None:
+            atol = rtol * max(1, abs(expected[name].numpy()).max())
+            np.testing.assert_allclose(gradient, expected[name], rtol=0, atol=atol, err_msg=name)
 
 
 @pytest.mark.parametrize("options", [{}, {"inner_group_num": 2}, DROPOUT])
@@ -33,10 +49,7 @@ def test_the_loop_computes_what_layer_after_layer_does(options):
     loss, gradients = loss_and_gradients(looped, batch)
     other_loss, other_gradients = loss_and_gradients(unrolled, batch)
     np.testing.assert_allclose(loss, other_loss, rtol=1e-6)
-    for name, gradient in gradients.items():
-        np.testing.assert_allclose(
-            gradient, other_gradients[name], rtol=1e-4, atol=1e-5, err_msg=name
-        )
+    assert_same_gradients(gradients, other_gradients)
 
 
 def test_the_graph_of_shared_layers_does_not_grow_with_their_number():
@@ -209,3 +222,68 @@ def test_a_model_without_dropout_draws_no_random_numbers():
     trained = operations(training=True, dropout_seed=tf.constant([1, 2]))
     assert trained == operations(training=False)
     assert not any("Random" in operation for operation in trained)
+
+
+@pytest.mark.parametrize(
+    ("options", "unroll"),
+    [({}, False), ({"inner_group_num": 2}, False), ({"sharing": "ffn"}, True)],
+)
+def test_the_last_layer_gives_what_is_read_as_if_it_had_computed_all(options, unroll):
+    config = small_config(**options)
+    model, batch = random_model(config, unroll=unroll), random_batch(config)
+    positions = tf.constant([[3, 1, 1], [0, 2, 3], [3, 3, 0], [1, 0, 2]])
+    weights = tf.random.stateless_normal([4, 3, 16], [1, 2])
+
+    def loss(narrow):
+        outputs = model.encoder(batch, positions=positions if narrow else None)
+        picked = outputs["sequence_output"]
+        if not narrow:
+            picked = tf.gather(picked, positions, batch_dims=1)
+        return tf.reduce_sum(picked * weights) + tf.reduce_sum(outputs["pooled_output"])
+
+    narrow, gradients = differentiated(lambda: loss(True), model)
+    full, expected = differentiated(lambda: loss(False), model)
+    np.testing.assert_allclose(narrow, full, rtol=1e-6)
+    assert_same_gradients(gradients, expected)
+
+
+def test_the_last_layer_computes_nothing_that_is_not_read():
+    config = small_config()
+    model = random_model(config)
+
+    def flops(**options):
+        run = tf.function(lambda batch: model.encoder(batch, **options))
+        graph = run.get_concrete_function(random_batch(config, 2, 20)).graph
+        products = [op for op in graph.get_operations() if op.type in ("MatMul", "BatchMatMulV2")]
+        return sum(int(np.prod(product.outputs[0].shape)) for product in products)
+
+    # Beside the loop: keys and values of all 40 rows, and of [CLS] alone the others.
+    rows = 2 * 20
+    projection, pooler = rows * 16, 2 * 16
+    cls_alone = 2 * (16 + 16 + 24 + 16) + 2 * 2 * 20 + 2 * 16
+    assert flops() == projection + pooler
+    nowhere = flops(positions=tf.zeros([2, 0], tf.int32))
+    assert nowhere == projection + pooler + 2 * rows * 16 + cls_alone
+
+
+def test_hidden_states_are_whole_wherever_the_heads_read():
+    config = small_config()
+    model, batch = random_model(config), random_batch(config)
+    full = encode(model, batch, return_hidden_states=True)
+    asked = encode(model, batch, return_hidden_states=True, positions=batch["masked_lm_positions"])
+    for state, expected in zip(asked["hidden_states"], full["hidden_states"], strict=True):
+        np.testing.assert_array_equal(state, expected)
+    picked = tf.gather(full["sequence_output"], batch["masked_lm_positions"], batch_dims=1)
+    np.testing.assert_array_equal(asked["sequence_output"], picked)
+
+
+@pytest.mark.parametrize(("options", "unroll"), [({}, False), ({"sharing": "none"}, True)])
+def test_recomputed_layers_give_the_same_gradients_with_dropout_too(options, unroll):
+    config = small_config(**DROPOUT, **options)
+    batch = random_batch(config)
+    kept, again = (random_model(config, unroll=unroll) for _ in range(2))
+    again.encoder.recompute = True
+    loss, gradients = loss_and_gradients(again, batch)
+    other_loss, other_gradients = loss_and_gradients(kept, batch)
+    np.testing.assert_allclose(loss, other_loss, rtol=1e-6)
+    assert_same_gradients(gradients, other_gradients)
