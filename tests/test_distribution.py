@@ -70,6 +70,23 @@ def train_mirrored(arrays, num_steps, settings):
     return train_toy("mirrored", arrays, num_steps, **settings)
 
 
+def test_micro_batches_of_two_replicas_take_the_steps_of_one_batch(two_cpus):
+    arrays = toy.examples()
+    _, (one,) = train_toy("one_device", arrays, 5)
+    _, (first, second) = two_cpus(train_mirrored, arrays, 5, {"gradient_accumulation_steps": 2})
+    assert_close(one, first)
+    assert_close(first, second, atol=0)
+
+
+def refuse_uneven_micro_batches():
+    with pytest.raises(ValueError, match="8, 2 replica.s., 8 micro-batches"):
+        toy.make(distribution.create_strategy("mirrored"), gradient_accumulation_steps=8)
+
+
+def test_micro_batches_that_replicas_cannot_share_are_refused(two_cpus):
+    two_cpus(refuse_uneven_micro_batches)
+
+
 def test_a_non_finite_half_batch_skips_the_step_on_both_replicas(two_cpus):
     arrays = toy.examples()
     arrays["weights"][8 * 2 + 1] = np.nan  # Step 2, first replica.

@@ -1,7 +1,5 @@
 """Micro-batches take the step of one large batch, and cost no more than their own passes."""
 
-import functools
-
 import made_models
 import numpy as np
 import pytest
@@ -59,11 +57,9 @@ def test_each_micro_batch_has_dropout_of_its_own():
         return {"loss": (tf.reduce_sum(kept * w) * tf.reduce_sum(batch), tf.constant(4.0))}
 
     w = tf.Variable(tf.ones([4]))
-    of_parts = functools.partial(gradients.of_micro_batches, num_micro_batches=3)
+    found = gradients.LossGradients(forward, ["loss"], variables={"w": w}, num_micro_batches=3)
     for _ in range(2):
-        tf.function(of_parts)(
-            forward, ["loss"], {"w": w}, batch=tf.ones([6]), seed=tf.constant([1, 2])
-        )
+        tf.function(found.of)(tf.ones([6]), tf.constant([1, 2]))
     # One of the four is for the counts; a numpy_function, unlike a model, stays in the graph.
     assert len(seeds) == 8 and len(set(seeds)) == 4
 
@@ -81,10 +77,10 @@ def test_the_counts_cost_no_forward_pass_and_idle_variables_have_no_gradient():
         return {"loss": (total, tf.reduce_sum(batch)), "idle": (v, v)}
 
     w, v = tf.Variable(2.0), tf.Variable(3.0)
-    of_parts = functools.partial(gradients.of_micro_batches, num_micro_batches=3)
-    totals, found = tf.function(of_parts)(
-        forward, ["loss"], {"v": v, "w": w}, batch=tf.ones([6]), seed=tf.constant([1, 2])
+    loss_gradients = gradients.LossGradients(
+        forward, ["loss"], variables={"v": v, "w": w}, num_micro_batches=3
     )
+    totals, found = tf.function(loss_gradients.of)(tf.ones([6]), tf.constant([1, 2]))
     assert passes == [2, 2, 2]
     assert set(found) == {"w"} and float(found["w"]) == pytest.approx(1)
     assert [float(part) for part in totals["loss"]] == [24, 6]

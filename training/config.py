@@ -31,6 +31,16 @@ class TrainConfig:
     gradient_accumulation_steps: int = setting(
         1, "Micro-batches that a step's batch is taken in, so that a large one fits into memory."
     )
+    precision: str = setting(
+        "float32",
+        "Of matrix products and activations; weights, softmax, layer norms and losses are float32.",
+        choices=("float32", "bfloat16", "float16"),
+    )
+    recompute: bool = setting(
+        False,
+        "Keep no activations of a layer but its input, and compute the others again: far less "
+        "memory, about a third more work.",
+    )
     eval_batch_size: int = setting(64, "Examples per evaluation batch, over all replicas together.")
     weight_decay: float = setting(0.01, "Decoupled weight decay; biases and layer norms have none.")
     beta_1: float = setting(0.9, "Decay of the mean of the gradients.")

@@ -2,12 +2,12 @@
 
 import os
 
-from training import checkpoints, distribution, loop, optimizers, reporting
+from training import checkpoints, distribution, loop, loss_scaling, optimizers, reporting
 from training import step as training_step
 
 
 def create_state(named_variables, config):
-    """Creates the optimizer with its slots, and the counters.
+    """Creates the optimizer with its slots, the counters, and float16's loss scale.
 
     Call it within the scope of the strategy.
 
@@ -27,7 +27,8 @@ def create_state(named_variables, config):
         epsilon=config.epsilon,
         bias_correction=config.bias_correction,
     )
-    return training_step.TrainingState(named_variables, optimizer)
+    loss_scale = loss_scaling.LossScale() if config.precision == "float16" else None
+    return training_step.TrainingState(named_variables, optimizer, loss_scale)
 
 
 def train_in_folder(train_step, folder, *, begin, make_dataset, units, evaluate=None):

@@ -7,12 +7,12 @@ Sums and counts travel apart, so that a mean is that of the whole batch on any n
 replicas. `objectives` are the names whose means add up to the loss.
 """
 
-import functools
 import time
 
 import tensorflow as tf
 
-from training import gradients, schedules
+from training import schedules
+from training.gradients import LossGradients
 
 
 def dropout_seed(seed, step, replica):
@@ -53,15 +53,17 @@ class TrainingState:
 
     Attributes:
         optimizer: the `optimizers.Optimizer` of the weights.
+        loss_scale: `loss_scaling.LossScale`, or None: nothing is scaled.
         step: int64[], batches taken, applied or skipped: the schedule's clock.
         examples_seen: int64[], examples taken, so where the data goes on after a restart.
         skipped_steps: int64[], steps skipped for a non-finite loss or gradient.
         skipped_in_a_row: int64[], those since the last step that was applied.
     """
 
-    def __init__(self, named_variables, optimizer):
+    def __init__(self, named_variables, optimizer, loss_scale=None):
         """Creates the counters; call it within the scope of the strategy."""
         self.named_variables, self.optimizer = dict(named_variables), optimizer
+        self.loss_scale = loss_scale
         self.step, self.examples_seen, self.skipped_steps, self.skipped_in_a_row = (
             tf.Variable(tf.zeros([], tf.int64), trainable=False) for _ in range(4)
         )
@@ -71,6 +73,7 @@ class TrainingState:
         return {
             **self.named_variables,
             **self.optimizer.slots,
+            **(self.loss_scale.variables() if self.loss_scale else {}),
             "global_step": self.step,
             "examples_seen": self.examples_seen,
             "skipped_steps": self.skipped_steps,
@@ -110,6 +113,12 @@ class TrainStep:
             )
         self.forward, self.objectives = forward, tuple(objectives)
         self.state, self.config, self.strategy = state, config, strategy
+        self._gradients = LossGradients(
+            forward,
+            objectives,
+            variables=state.named_variables,
+            num_micro_batches=config.gradient_accumulation_steps,
+        )
         # Batches of several lengths: one graph for all of them, but on a TPU, where every shape
         # must be known.
         is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
@@ -163,11 +172,14 @@ class TrainStep:
 
         Returns:
             dict of float: `loss`, the means that `forward` counts and `gradient_norm`, NaN if
-            no step was applied; `learning_rate` of the last step.
+            no step was applied; `learning_rate` of the last step; under float16 the next
+            `loss_scale`.
         """
         result = means(totals, self.objectives)
         if not totals["gradient_norm"][1]:
             result = dict.fromkeys(result, float("nan"))
+        if self.state.loss_scale:
+            result["loss_scale"] = float(self.state.loss_scale.value.numpy())
         return {**result, "learning_rate": float(self.learning_rate(self.state.step - 1))}
 
     def _loop(self, iterator, num_steps, totals):
@@ -203,6 +215,8 @@ class TrainStep:
         )
         skipped = 1 - tf.cast(finite, tf.int64)
         state = self.state
+        if state.loss_scale:
+            state.loss_scale.update(finite)
         state.step.assign_add(1)
         state.examples_seen.assign_add(self.config.train_batch_size)
         state.skipped_steps.assign_add(skipped)
@@ -220,22 +234,16 @@ class TrainStep:
         seed = dropout_seed(
             self.config.seed, self.state.step.read_value(), replica.replica_id_in_sync_group
         )
-        differentiate, num_parts = gradients.of_batch, self.config.gradient_accumulation_steps
-        if num_parts > 1:
-            differentiate = functools.partial(
-                gradients.of_micro_batches, num_micro_batches=num_parts
-            )
-        totals, summed = differentiate(
-            self.forward, self.objectives, self.state.named_variables, batch=batch, seed=seed
-        )
-        norm = tf.linalg.global_norm(list(summed.values()))
+        scale = self.state.loss_scale and self.state.loss_scale.value.read_value()
+        totals, gradients = self._gradients.of(batch, seed, scale)
+        norm = tf.linalg.global_norm(list(gradients.values()))
         losses = [totals[name][0] for name in self.objectives]
         finite = tf.reduce_all(tf.math.is_finite(tf.stack([norm, *losses])))
         clipped, _ = tf.clip_by_global_norm(
-            list(summed.values()), self.config.clip_norm, use_norm=norm
+            list(gradients.values()), self.config.clip_norm, use_norm=norm
         )
         self.state.optimizer.apply(
-            dict(zip(summed, clipped, strict=True)),
+            dict(zip(gradients, clipped, strict=True)),
             self.learning_rate(self.state.step.read_value()),
             finite,
         )
