@@ -199,34 +199,14 @@ def seal_folder(config, settings, lengths, records, described):
     )
 
 
-def describe_run(config, settings, model, files):
-    """Prints what is about to run; `files` is a dict of use -> record files."""
-    from data import record_checks
-
-    num_parameters = sum(v.shape.num_elements() for v in model.named_variables().values())
-    print(
-        f"model: {num_parameters:,} parameters; {config.num_hidden_layers} layers of hidden size "
-        f"{config.hidden_size}, sharing {config.sharing}; embeddings of {config.embedding_size} "
-        f"for {config.vocab_size:,} pieces"
-    )
-    for use, paths in files.items():
-        if paths:
-            num_examples = sum(record_checks.count_examples(paths).values())
-            print(f"{use}: {num_examples:,} examples in {len(paths)} file(s)")
-    if DO_TRAIN.value:
-        print(
-            f"{settings.optimizer}: peak learning rate {settings.learning_rate:.3g}, "
-            f"{settings.num_train_steps:,} steps, {settings.num_warmup_steps:,} of them warm-up"
-        )
-
-
 def main():
     check_flags()
     command_line.prepare_tensorflow()
     import tensorflow as tf
 
     from data import input_pipeline, record_verification
-    from modeling import losses, models
+    from modeling import losses, models, precision
+    from runs import pretraining_report
     from training import distribution, loop, run, step
 
     settings = choose_settings()
@@ -243,10 +223,18 @@ def main():
     if DO_TRAIN.value and distribution.is_chief(strategy):
         seal_folder(config, settings, lengths, train_files, described)
 
-    with strategy.scope():
+    with strategy.scope(), precision.scope(settings.precision):
         model = models.PretrainingModel(config, seed=settings.seed)
+        model.encoder.recompute = settings.recompute
         state = run.create_state(model.named_variables(), settings) if DO_TRAIN.value else None
-    describe_run(config, settings, model, {"training": train_files, "held out": eval_files})
+    pretraining_report.print_run(
+        config,
+        settings,
+        model=model,
+        files={"training": train_files, "held out": eval_files},
+        strategy=strategy,
+        lengths=lengths,
+    )
 
     def forward(batch, dropout_seed):
         outputs = model(batch, training=dropout_seed is not None, dropout_seed=dropout_seed)

@@ -17,8 +17,8 @@ import command_line
 from data import files, length_batches
 from evaluation import repeated_runs
 from folders import model_folder
-from modeling import task_losses
-from runs import fine_tuning
+from modeling import precision, task_losses
+from runs import fine_tuning, memory_report
 from training import distribution, divergence, loop, run, step
 
 SCORES = "scores.json"
@@ -68,8 +68,9 @@ class Run:
         self.strategy = distribution.create_strategy(settings.strategy, settings.tpu_name)
         distribution.check_divisible(settings.eval_batch_size, self.strategy, "eval_batch_size")
         command_line.compile_quietly()
-        with self.strategy.scope():
+        with self.strategy.scope(), precision.scope(settings.precision):
             self.model = task.make_model(config, settings.seed)
+        self.model.encoder.recompute = settings.recompute
         self._prediction_step = step.PredictionStep(self.model, self.strategy)
 
     def train(self, folder, features, *, dev=None, begin=None):
@@ -83,6 +84,8 @@ class Run:
         """
         settings = self.settings
         distribution.check_divisible(settings.train_batch_size, self.strategy)
+        shape = {"max_seq_length": self.max_seq_length, "num_choices": features.num_choices}
+        memory_report.print_memory(self.model, settings, strategy=self.strategy, **shape)
         with self.strategy.scope():
             state = run.create_state(self.model.named_variables(), settings)
 
@@ -96,14 +99,11 @@ class Run:
             check_progress(self.task, settings, int(state.step.numpy()), metrics["loss"])
             return metrics
 
+        train_step = step.TrainStep(
+            forward, task_losses.OBJECTIVES, state=state, config=settings, strategy=self.strategy
+        )
         run.train_in_folder(
-            step.TrainStep(
-                forward,
-                task_losses.OBJECTIVES,
-                state=state,
-                config=settings,
-                strategy=self.strategy,
-            ),
+            train_step,
             folder,
             begin=begin or (lambda: None),
             make_dataset=lambda examples_seen: length_batches.training_batches(

@@ -111,9 +111,10 @@ def test_the_console_of_a_run_holds_its_own_lines_and_nothing_else(unbroken):
     assert result.stderr == ""
     lines = result.stdout.splitlines()
     expected = ["train_batch_size: ", "eval_batch_size: ", "model: ", "training: ", "held out: "]
-    for line, beginning in zip(lines, [*expected, "lamb: "], strict=False):
+    expected += ["lamb: ", "memory on each replica: "]
+    for line, beginning in zip(lines, expected, strict=False):
         assert line.startswith(beginning)
-    reports = lines[len(expected) + 1 :]
+    reports = lines[len(expected) :]
     assert len(reports) == NUM_STEPS + NUM_STEPS // SAVED_EACH
     assert all(re.match("(train|eval )  step +[0-9]+  loss  ", line) for line in reports)
     training = [line for line in reports if line.startswith("train")]

@@ -134,6 +134,17 @@ def test_evaluation_counts_each_example_once_whatever_the_batch_and_when(small):
     )
 
 
+def test_a_run_in_micro_batches_half_precision_and_recomputed_saves_float32_weights(small):
+    settings = {"gradient_accumulation_steps": 2, "precision": "float16", "recompute": True}
+    result = programs.succeed(programs.call("run_pretraining", **small, **settings))
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith("memory "))
+    assert f"(4 x {made_records.T} pieces at a time, float16, recomputed)" in line
+    saved = tensors(small["output_dir"])
+    assert saved.pop("loss_scale") >= 1 and saved["examples_seen"] == 16
+    for name, value in saved.items():
+        assert value.dtype in (np.float32, np.int64) and np.isfinite(value).all(), name
+
+
 def test_empty_target_slots_change_no_metric(small, tmp_path):
     programs.succeed(programs.call("run_pretraining", **small))
     examples = made_records.random_examples(10)
