@@ -7,7 +7,7 @@ B: batch, T: tokens, P: masked positions, n: records (n <= B).
 
 import tensorflow as tf
 
-from data import record_checks, record_reading
+from data import dynamic_masking, length_windows, record_checks, record_reading
 from data.records import LARGEST_INTEGER
 
 FILES_AT_ONCE = 4  # Few: each of our files is a sample of all the text, passed over once by it.
@@ -36,6 +36,8 @@ def pretraining_dataset(
     skip_examples=0,
     shuffle_buffer=SHUFFLE_BUFFER,
     vocab_size=LARGEST_INTEGER + 1,
+    by_length=False,
+    masking=None,
     part=(0, 1),
 ):
     """Makes the batches of pretraining or of its evaluation.
@@ -56,6 +58,10 @@ def pretraining_dataset(
         skip_examples: for training, the examples consumed before.
         shuffle_buffer: records from which the next one is drawn.
         vocab_size: of the model; a record's id that is not less is an error while reading.
+        by_length: for training, whether examples of like length share a batch, which is as long
+            as they ask (`length_windows`).
+        masking: dynamic_masking.DynamicMasking, by which a record gets other masks and
+            another order each time it is read; None: those that it holds.
         part: (number, number of parts), which rows of each batch are made; B below is that
             of the part.
 
@@ -83,26 +89,46 @@ def pretraining_dataset(
         max_predictions_per_seq=max_predictions_per_seq,
         vocab_size=vocab_size,
     )
-    if training:
-        records = endless_records(files, seed, skip_examples, shuffle_buffer)
-    else:
-        records = record_reading.read(files)
+    window = batch_size * (length_windows.WINDOW if by_length else 1)
+    begin = skip_examples - skip_examples % window if by_length else skip_examples
 
+    def parse(numbers, serialized):
+        parsed = record_reading.parse(serialized, max_seq_length, max_predictions_per_seq)
+        check_ids(parsed, vocab_size)
+        return dynamic_masking.draw_anew(parsed, numbers, masking) if masking else parsed
+
+    if not training:
+        batches = batched(record_reading.read(files).enumerate(), batch_size, parse, part)
+        return batches.prefetch(PREFETCHED).with_options(reading_options())
+    records = endless_records(files, seed, begin, shuffle_buffer).enumerate(begin)
+    if by_length:
+        windows = batched(records, window, parse)
+        batches = length_windows.cut_by_length(
+            windows, batch_size, seed=seed, first_window=begin // window, part=part
+        ).skip(-((begin - skip_examples) // batch_size))
+    else:
+        batches = batched(records, batch_size, parse, part)
+    # Told, workers need not ask one another at each step whether there is more.
+    batches = batches.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
+    return batches.prefetch(PREFETCHED).with_options(reading_options())
+
+
+def batched(records, batch_size, parse, part=(0, 1)):
+    """Batches numbered records and makes the examples of one part of each batch.
+
+    Args:
+        records: tf.data.Dataset of (int64[], string[]).
+        batch_size: int; a last batch of fewer is filled up.
+        parse: function of (int64[n], string[n]) that returns a dict of tensors [n, ...].
+        part: (number, number of parts).
+    """
     num_rows = batch_size // part[1]
     rows = slice(part[0] * num_rows, (part[0] + 1) * num_rows)
 
-    def to_batch(serialized):
-        parsed = record_reading.parse(serialized[rows], max_seq_length, max_predictions_per_seq)
-        check_ids(parsed, vocab_size)
-        return filled_batch(parsed, num_rows)
+    def to_batch(numbers, serialized):
+        return filled_batch(parse(numbers[rows], serialized[rows]), num_rows)
 
-    batches = records.batch(batch_size, drop_remainder=training)
-    batches = batches.map(to_batch, num_parallel_calls=tf.data.AUTOTUNE)
-    if training:  # Told, workers need not ask one another at each step whether there is more.
-        batches = batches.apply(
-            tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-        )
-    return batches.prefetch(PREFETCHED).with_options(reading_options())
+    return records.batch(batch_size).map(to_batch, num_parallel_calls=tf.data.AUTOTUNE)
 
 
 def check_arguments(batch_size, seed, skip_examples, shuffle_buffer):
