@@ -80,7 +80,7 @@ def start_workers(num_workers, **settings):
     return workers
 
 
-def finish(workers, timeout=300):
+def finish(workers, timeout=1200):
     """Waits for all; returns [(exit code, stdout, stderr)]."""
     outputs = [worker.communicate(timeout=timeout) for worker in workers]
     return [(w.returncode, *output) for w, output in zip(workers, outputs, strict=True)]

@@ -1,9 +1,21 @@
 """Where the replicas are: one device, all of this machine's, several machines, or TPUs."""
 
+import contextlib
 import os
+import signal
 
 import numpy as np
 import tensorflow as tf
+
+from training import signals
+
+# What collective operations end with when one of those who take part does.
+LOST_WORKER = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.InternalError,
+)
 
 
 def create_strategy(name, tpu_name=""):
@@ -110,6 +122,29 @@ def from_all_workers(strategy, numbers):
 def largest(strategy, numbers):
     """Returns the largest of each number over all workers: list of int; see `from_all_workers`."""
     return from_all_workers(strategy, numbers).max(axis=0).tolist()
+
+
+@contextlib.contextmanager
+def lost_worker_ends_job(strategy):
+    """Turns what TensorFlow raises when another worker is gone into one line and an exit code.
+
+    Those who are left cannot take a step; a scheduler that starts all again finds the last
+    checkpoint. The code is that of SIGTERM: not a user's mistake, and worth another try.
+
+    Raises:
+        signals.Stopped: another worker is gone.
+    """
+    try:
+        yield
+    except LOST_WORKER as error:
+        if not is_multi_worker(strategy):
+            raise
+        reason = error.message.strip().partition("\n")[0]
+        raise signals.Stopped(
+            f"stopped: another worker is gone ({reason}); start all of them again, and the run "
+            "goes on from the last checkpoint",
+            signal.SIGTERM,
+        ) from error
 
 
 def distribute(dataset, strategy):

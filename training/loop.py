@@ -30,13 +30,14 @@ def train(train_step, dataset, *, checkpoints, reporter, evaluate=None, best=Non
             a row, once more than it may be rolled back.
         ValueError: a weight that was to be saved is not finite. Either way the last good
             checkpoint is kept.
-        signals.Stopped: SIGTERM or SIGINT came to this worker or another; the state is saved.
+        signals.Stopped: SIGTERM or SIGINT came to this worker or another, and the state is saved;
+            or another worker is gone.
     """
     run = supervision.Run(train_step, checkpoints, reporter, best, note)
     if run.is_done():
         return
     iterator = iter(distribution.distribute(dataset, train_step.strategy))
-    with signals.StopRequest() as request:
+    with distribution.lost_worker_ends_job(train_step.strategy), signals.StopRequest() as request:
         while not run.is_done():
             blown_up = run.take_steps(iterator)
             signal = run.signal(request)

@@ -126,8 +126,9 @@ class Reporter:
 
     def __exit__(self, *exception):
         self.bar.close()
-        for writer in self.writers.values():
-            writer.close()
+        with checkpoint_files.writing(os.path.dirname(self.path)):
+            for writer in self.writers.values():
+                writer.close()
 
     def train(self, step, metrics, *, num_steps, seconds, figures=None):
         """Reports the steps since the last report.

@@ -5,7 +5,9 @@ import time
 from training import distribution, progress, signals
 from training.divergence import Diverged
 
-INPUT_BOUND = 0.25  # Share of the time spent on waiting for batches from which on it is warned of.
+# Share of the time spent on waiting for batches from which on it is warned of, and seconds: a run
+# of a minute has other troubles.
+INPUT_BOUND, LONG_WAIT = 0.25, 2.0
 
 
 def steps_to_run(done, config):
@@ -39,6 +41,7 @@ class Run:
         self.done = int(self.state.step.numpy())
         self.progress = progress.from_note(self.done, note or {})
         self._first_step, self._warned_of_input = self.done, False
+        self._saved_at = self.done if note is not None else None
 
     def is_done(self):
         return self.done >= self.config.num_train_steps or self.stops_early()
@@ -94,7 +97,8 @@ class Run:
     def _warn_of_input(self, share):
         """Warns once of steps that wait for their batches; the first report's fill a buffer."""
         is_first = self.done - self.progress.num_steps == self._first_step
-        if share < INPUT_BOUND or is_first or self._warned_of_input:
+        is_long = share > INPUT_BOUND and self.progress.waited > LONG_WAIT
+        if not is_long or is_first or self._warned_of_input:
             return
         self._warned_of_input = True
         self.reporter.message(
@@ -145,6 +149,7 @@ class Run:
     def _save(self, interim=False):
         note, replaced = self.progress.to_note(interim), self.progress.interim
         self.checkpoints.save(self.done, note, replaced)
+        self._saved_at = self.done
         self.progress.interim = self.done if interim else 0
 
     def stop(self, number):
@@ -156,7 +161,7 @@ class Run:
         Raises:
             signals.Stopped: always.
         """
-        if self.done not in self.checkpoints.steps():
+        if self.done != self._saved_at:
             self._save(interim=True)
         distribution.largest(self.strategy, [0])  # No worker leaves before the chief has saved.
         name = signals.name(number)
