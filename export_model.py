@@ -91,11 +91,11 @@ def measure(run, exported, settings):
     Raises:
         ValueError: it differs by more than rounding, or a number is none.
     """
-    from serving import export_formats
+    from serving import export_checks, export_formats
 
-    found = {"ids": export_formats.difference(run, exported)}
-    if settings.format == "saved_model" and exported.reads_text:
-        found["text"] = export_formats.text_difference(settings.output_dir, exported)
+    found = {"ids": export_checks.difference(run, exported)}
+    if settings.format == "saved_model":
+        found["text"] = export_checks.text_difference(settings.output_dir, exported)
     most = export_formats.TOLERANCES[settings.format]
     for signature, gap in found.items():
         if gap == float("inf") or (gap > most and not settings.quantize):
@@ -118,8 +118,6 @@ def main():
     trained = trained_models.load(settings.model_folder)
     print(f"{settings.model_folder} {trained.described()}")
     exported = ExportedModel(trained, settings.top_k)
-    if settings.format == "saved_model" and not exported.reads_text:
-        print("note: no text signature, since a paragraph is cut into windows; `ids` alone")
     run = export_formats.write(exported, settings.output_dir, settings.format, settings.quantize)
     found = measure(run, exported, settings)
     write_parts(trained, settings.output_dir)

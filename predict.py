@@ -59,10 +59,11 @@ LAYER = flags.DEFINE_string(
 )
 LONG_TEXTS = flags.DEFINE_enum(
     "long_texts",
-    "refuse",
+    None,
     ["refuse", "cut", "windows"],
     "What becomes of a text that is longer than the model reads: an error; cut, as in training; "
-    "classify: read in windows that overlap by half, whose logits are averaged.",
+    "classify: read in windows that overlap by half, whose logits are averaged. Not given: windows "
+    "where the model was trained with them, an error otherwise.",
 )
 MAX_SEQ_LENGTH = flags.DEFINE_integer(
     "max_seq_length", None, "Pieces that the model reads at most. Not given: as in training."

@@ -12,17 +12,15 @@ Shapes: n inputs, B batch, H hidden, L layers.
 """
 
 import functools
-import os
 
 import numpy as np
 
-from folders import model_folder
 from runs import classified_rows, question_answers
 from serving import prediction_features, prediction_results, trained_models, warm_model
 from serving.warm_model import WarmModel
 
 
-def from_folder(folder, *, max_seq_length=None, long_texts="refuse", batch_size=32):
+def from_folder(folder, *, max_seq_length=None, long_texts=None, batch_size=32):
     """Loads a trained model from its folder alone.
 
     Args:
@@ -31,8 +29,8 @@ def from_folder(folder, *, max_seq_length=None, long_texts="refuse", batch_size=
         max_seq_length: pieces of a sequence at most; None: as in training.
         long_texts: "refuse" raises ValueError for a longer text; "cut" cuts it, as training
             did; "windows" has `classify` read it in windows that overlap by half, whose logits
-            are averaged, and is "refuse" elsewhere. Contexts of `answer` may always be of any
-            length.
+            are averaged, and is "refuse" elsewhere; None: "windows" for a classifier that was
+            trained with them, else "refuse". Contexts of `answer` may always be of any length.
         batch_size: B at most.
 
     Returns:
@@ -142,9 +140,7 @@ class Predictor:
     @functools.cached_property
     def threshold(self):
         """The null odds up to which a question is answered: those tuned for the model, or 0."""
-        path = model_folder.find(self.trained.folder, question_answers.THRESHOLD)
-        kept = question_answers.kept_threshold(os.path.dirname(path)) if path else None
-        return (kept or question_answers.DEFAULT).value
+        return question_answers.threshold_of(self.trained.folder)
 
     def choose(self, questions, options, contexts):
         """Chooses among the options of questions about contexts.

@@ -23,6 +23,7 @@ from data.custom_tasks import CustomData
 from runs import fine_tuning
 
 CUSTOM = "custom"
+CUT, WINDOWS = "cut", "windows"  # Of long texts.
 CHINESE = ("ChnSentiCorp", "LCQMC", "TNEWS", "AFQMC", "OCNLI", "CMNLI")
 LIKE = {"AX": "MNLI"}  # Whose recipe is taken.
 
@@ -32,10 +33,10 @@ DATA_DIR = flags.DEFINE_string(
 )
 LONG_TEXTS = flags.DEFINE_enum(
     "long_texts",
-    "cut",
-    ["cut", "windows"],
+    CUT,
+    [CUT, WINDOWS],
     "What becomes of a row longer than --max_seq_length: cut, or read in windows that overlap by "
-    "half, whose predictions are averaged.",
+    "half, whose predictions are averaged. With --nodo_train: as in training, unless given.",
 )
 RANK = flags.DEFINE_bool(
     "rank", False, "QNLI, WNLI: also decide by comparing the rows that share a text (see README)."
@@ -101,18 +102,26 @@ def read_tables(task, data_dir, tuning):
     return tables
 
 
-def make_features(tables, tokenizer, length, folder):
+def reads_in_windows(tuning):
+    """Says whether long rows are read in windows: as the flag has it, or as the trained run did."""
+    if command_line.is_given("long_texts") or tuning.do_train:
+        return LONG_TEXTS.value == WINDOWS
+    kept = fine_tuning.as_trained(fine_tuning.trained_folder(tuning), ["long_texts"])
+    return kept.get("long_texts") == WINDOWS
+
+
+def make_features(tables, tokenizer, length, tuning):
     """Tokenizes the tables: dict of split to Features; says how much is cut off."""
     from data import classification
 
-    features = {}
+    features, in_windows = {}, reads_in_windows(tuning)
     for split, table in tables.items():
         features[split] = made = classification.make_features(
             table,
             tokenizer,
             length,
-            in_windows=LONG_TEXTS.value == "windows",
-            cache_folder=os.path.join(folder, "cache"),
+            in_windows=in_windows,
+            cache_folder=os.path.join(tuning.output_dir, "cache"),
         )
         fine_tuning.describe_features(made, split, length)
     return features
@@ -170,7 +179,7 @@ def main():
     config, tokenizer = fine_tuning.choose_encoder(tuning, choose_recipe(0))
     recipe = {**choose_recipe(config.hidden_size), "best_metric": task.metrics[0]}
     length = fine_tuning.choose_length(tuning, recipe, config)
-    features = make_features(tables, tokenizer, length, tuning.output_dir)
+    features = make_features(tables, tokenizer, length, tuning)
     settings = fine_tuning.choose_settings(recipe, tuning, len(features.get("train", [])))
     run_task = make_task(task, tables, features, tuning.classifier_dropout_prob)
     fine_tuning.describe(config, settings, tuning, length)

@@ -3,6 +3,7 @@
 n: sequences, T: tokens. Ragged ids are RaggedTensor int32[n, (pieces)].
 """
 
+import numpy as np
 import tensorflow as tf
 
 from data import race
@@ -29,6 +30,36 @@ def single_or_pair(first, second, special_ids, max_seq_length):
     kept_b = tf.minimum(lengths_b, room - kept_a)
     kept_a = tf.where(is_pair, kept_a, tf.minimum(lengths_a, max_seq_length - 2))
     return laid_out(first_pieces(first, kept_a), first_pieces(second, kept_b), is_pair, special_ids)
+
+
+def in_windows(first, second, special_ids, max_seq_length):
+    """Lays out what is too long as several sequences, as `data.classification` does.
+
+    Args: as of `single_or_pair`.
+
+    Returns:
+        (dict, as of `single_or_pair`; int64[windows], whose text each sequence is).
+    """
+    lengths_a, lengths_b = first.row_lengths(), second.row_lengths()
+    is_pair = lengths_b > 0
+    room = max_seq_length - tf.where(is_pair, np.int64(3), np.int64(2))
+    fits = lengths_a + lengths_b <= room
+    kept_b = tf.where(fits, lengths_b, tf.minimum(lengths_b, room // 2))
+    kept_a = tf.minimum(lengths_a, room - kept_b)
+    stride = tf.maximum((room - kept_b) // 2, 1)
+    number = tf.ragged.range(1 - (-(lengths_a - kept_a) // stride))
+    row = number.value_rowids()
+    begins = tf.minimum(number.values * tf.gather(stride, row), tf.gather(lengths_a - kept_a, row))
+    first = stretches(first, row, begins, tf.gather(kept_a, row))
+    second = tf.gather(first_pieces(second, kept_b), row)
+    return laid_out(first, second, tf.gather(is_pair, row), special_ids), row
+
+
+def stretches(ids, rows, begins, lengths):
+    """Takes stretches out of rows of ragged ids: int64 each, one for each stretch."""
+    begins = tf.gather(ids.row_starts(), rows) + begins
+    places = tf.ragged.range(begins, begins + lengths)
+    return places.with_values(tf.gather(ids.values, places.values))
 
 
 def laid_out(first, second, is_pair, special_ids, is_there=None):
@@ -86,11 +117,13 @@ def endings(questions, options):
         options: string[n, C].
 
     Returns:
-        string[n, C].
+        (string[n * C], string[n * C], bool[n]): questions with their options; with the options
+        behind them, blanks and all; whether a question has a blank.
     """
     num_choices = tf.shape(options)[1]
-    questions = tf.repeat(stripped(questions), num_choices)  # string[n * C]
-    options = stripped(tf.reshape(options, [-1]))
+    questions = tf.repeat(questions, num_choices)  # string[n * C]
+    left = tf.strings.join([questions, tf.reshape(options, [-1])], " ")
+    questions, options = stripped(questions), stripped(tf.reshape(options, [-1]))
     filled = tf.strings.regex_replace(questions, race.BLANK.pattern, OPTION)
     behind = tf.strings.join([questions, options], " ")
     parts = tf.strings.split(filled, OPTION)
@@ -101,7 +134,38 @@ def endings(questions, options):
         parts.with_values(tf.strings.join([before, parts.values])), axis=1
     )
     has_blank = parts.row_lengths() > 1
-    return tf.reshape(tf.where(has_blank, filled, behind), [-1, num_choices])
+    return tf.where(has_blank, filled, behind), left, has_blank[::num_choices]
+
+
+def told_apart(filled, behind, is_there, has_blank, room):
+    """Puts options behind their question where those in its blanks would be cut off.
+
+    As `multiple_choice.tokenize_endings`: where some options differ in nothing that is kept.
+
+    Args:
+        filled, behind: ragged ids of n * C endings, of `endings`.
+        is_there: bool[n, C], False for an option that a question lacks.
+        has_blank: bool[n].
+        room: int, pieces that are kept, the last ones.
+
+    Returns:
+        ragged ids of n * C endings.
+    """
+    num_questions, num_choices = tf.unstack(tf.shape(is_there))
+
+    def is_same(ids):
+        dense = ids.to_tensor(-1)
+        rows = tf.reshape(dense, [num_questions, num_choices, tf.shape(dense)[1]])
+        return tf.reduce_all(rows[:, :, tf.newaxis] == rows[:, tf.newaxis], axis=-1)
+
+    kept = last_pieces(filled, tf.minimum(filled.row_lengths(), room))
+    is_lost = is_same(kept) & ~is_same(filled)  # bool[n, C, C]
+    is_lost &= is_there[:, :, tf.newaxis] & is_there[:, tf.newaxis]
+    is_hidden = has_blank & tf.reduce_any(is_lost, axis=[1, 2])
+    number = tf.range(filled.nrows()) + tf.where(
+        tf.repeat(is_hidden, num_choices), filled.nrows(), np.int64(0)
+    )
+    return tf.gather(tf.concat([filled, behind], axis=0), number)
 
 
 def stripped(texts):
@@ -111,8 +175,6 @@ def stripped(texts):
 
 def choices(contexts, endings, is_there, special_ids, lengths):
     """Lays out [CLS] context [SEP] question option [SEP], as `data.multiple_choice` does.
-
-    But for one thing: an option whose blank is cut off is not put behind its question here.
 
     Args:
         contexts: ragged ids of n contexts.

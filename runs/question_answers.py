@@ -12,6 +12,7 @@ from data import files, span_windows
 from data.features import Features
 from data.squad import QuestionSet
 from evaluation import null_threshold, span_decoding, span_scores, squad_metrics
+from folders import model_folder
 
 PREDICTIONS, N_BEST, NULL_ODDS = "predictions.json", "nbest_predictions.json", "null_odds.json"
 THRESHOLD = "null_threshold.json"
@@ -127,6 +128,17 @@ def kept_threshold(folder):
         return None
     kept = json.loads(files.read_bytes(path))
     return Threshold(kept["value"], f"kept with the model, {kept['source']}")
+
+
+def threshold_of(folder):
+    """Returns the null odds up to which a trained model answers: those kept with it, or 0.
+
+    Args:
+        folder: str, a model's folder, best weights and all.
+    """
+    path = model_folder.find(folder, THRESHOLD)
+    kept = kept_threshold(os.path.dirname(path)) if path else None
+    return (kept or DEFAULT).value
 
 
 def write_answers(folder, scores, n_best_size, threshold):

@@ -1,4 +1,4 @@
-"""Writes a served model: a SavedModel, TFLite, ONNX; and compares what they give with the model.
+"""Writes a served model: a SavedModel, TFLite, ONNX.
 
 Only programs import this module.
 """
@@ -11,27 +11,15 @@ import tempfile
 import warnings
 
 import absl.logging
-import numpy as np
 import tensorflow as tf
 
-from data import files, length_batches
+from data import files
 from modeling import fusion
-from serving import prediction_features
-from serving.exported_model import POSITIONS
 
 SAVED_MODEL, TFLITE, ONNX = FORMATS = ("saved_model", "tflite", "onnx")
 FILES = {TFLITE: "model.tflite", ONNX: "model.onnx"}
 TOLERANCES = {SAVED_MODEL: 1e-5, TFLITE: 1e-3, ONNX: 1e-4}  # Of outputs, in float32.
 ONNX_OPSET = 18
-LENGTHS = (5, 12, 27, 40)  # Pieces of the inputs that formats are checked with.
-BATCH, NUM_CHOICES = 5, 3  # Four batches of five: 20 inputs.
-TEXTS = (  # Odd in ways that tokenizers differ in.
-    "The capital of France is Paris.",
-    "In 2,013 runners, 1,000 more; naïve cafés cost 3,50 €.",
-    "ΟΔΥΣΣΕΥΣ, ﬁne ½ ＡＢ (x-y) `quoted' ''twice''",
-    "北京是中国的首都。 हिन्दी 한국어",
-    "tabs\tand\u00a0blanks \u200b <b> 👩\u200d👩",
-)
 
 
 def concrete(function, inputs):
@@ -110,7 +98,7 @@ def write(exported, folder, form, quantize=False):
 def functions(exported, form):
     """Returns the signatures of a format: dict of name to (function, dict of tf.TensorSpec)."""
     found = {"ids": (exported.from_ids, exported.id_inputs())}
-    if form == SAVED_MODEL and exported.reads_text:
+    if form == SAVED_MODEL:
         found["text"] = (exported.from_text, exported.text_inputs())
     return found
 
@@ -171,93 +159,3 @@ def write_onnx(exported, path):
     session = onnxruntime.InferenceSession(path)
     outputs = [output.name for output in session.get_outputs()]
     return lambda batch: dict(zip(outputs, session.run(None, batch), strict=True))
-
-
-def fixed_batches(exported):
-    """Yields 20 inputs of the ids signature in batches of several lengths: dicts of arrays."""
-    config, inputs = exported.model.settings["config"], exported.id_inputs()
-    generator = np.random.default_rng(0)
-    for length in (min(length, config["max_position_embeddings"]) for length in LENGTHS):
-        shape = (BATCH, length) if exported.kind != "choice" else (BATCH, NUM_CHOICES, length)
-        lengths = generator.integers(3, length + 1, (*shape[:-1], 1))
-        mask = np.arange(length) < lengths
-        batch = {
-            "input_ids": generator.integers(0, config["vocab_size"], shape) * mask,
-            "input_mask": mask,
-            "segment_ids": (np.arange(length) > lengths // 2) * mask,
-            "p_mask": ~mask,
-            POSITIONS: generator.integers(0, 3, (BATCH, 2)),
-        }
-        batch = {name: values.astype(np.int32) for name, values in batch.items()}
-        batch["choice_mask"] = np.ones(shape[:-1], np.float32)
-        yield {name: batch[name] for name in inputs}
-
-
-def difference(run, exported):
-    """Returns the largest difference between what was written and the model, on 20 inputs.
-
-    Args:
-        run: function of `write`.
-        exported: exported_model.ExportedModel.
-
-    Returns:
-        float; infinity where a number is none, or an integer differs.
-    """
-    worst = 0.0
-    for batch in fixed_batches(exported):
-        expected = of_model(exported, batch)
-        worst = max(worst, largest(run(batch), expected))
-    return worst
-
-
-def of_model(exported, batch):
-    """Returns what the model in memory gives: dict of array. It runs as predict.py runs it."""
-    tensors = {name: tf.constant(values) for name, values in batch.items()}
-    return {name: tensor.numpy() for name, tensor in exported.from_ids(**tensors).items()}
-
-
-def largest(found, expected):
-    """Returns the largest difference over what two dicts of arrays share, and all must."""
-    if missing := expected.keys() - found.keys():
-        raise ValueError(f"Outputs must be {sorted(expected)}. Received: none of {missing}.")
-    gaps = [0.0]
-    for name, values in expected.items():
-        given = np.asarray(found[name])
-        if given.shape != values.shape or not np.isfinite(given).all():
-            return float("inf")
-        gaps.append(float(np.abs(given.astype(np.float64) - values).max(initial=0)))
-    return max(gaps)
-
-
-def text_difference(folder, exported):
-    """Returns the largest difference between the text signature and the tokenizer with the model.
-
-    Args:
-        folder: the SavedModel.
-        exported: exported_model.ExportedModel.
-    """
-    trained, reading, texts = exported.trained, exported.reading, list(TEXTS)
-    others = [*texts[1:], ""]
-    if exported.kind == "choice":
-        others[-1] = texts[0]  # An empty option is none.
-        options = [[a, b, "both"] for a, b in zip(others, texts, strict=True)]
-        asked = prediction_features.choice_questions(texts, options, others)
-        made = prediction_features.of_choices(asked, trained.tokenizer, reading)
-        given = {"question": texts, "options": options, "context": others}
-    else:
-        pairs = list(zip(texts, others, strict=True))
-        made = prediction_features.of_texts(pairs, trained.tokenizer, reading)
-        given = {"text": texts, "text_b": others}
-    batch = length_batches.pad(
-        made,
-        np.arange(len(made)),
-        len(made),
-        trained.model.settings["config"]["max_position_embeddings"],
-    )
-    inputs = {name: batch[name] for name in exported.id_inputs() if name in batch}
-    if exported.fills_masks:
-        inputs[POSITIONS] = np.zeros((len(made), 0), np.int32)
-    expected = of_model(exported, inputs)
-    expected.pop("masked_lm_logits", None)
-    encoded = {n: np.char.encode(np.array(values), "utf-8") for n, values in given.items()}
-    return largest(saved_runner(folder, "text")(encoded), expected)

@@ -8,9 +8,10 @@ H hidden.
 
 import tensorflow as tf
 
-from data import graph_features, graph_tokenization
+from data import graph_features, graph_tokenization, graph_windows
 from modeling import layers
-from serving import prediction_features, trained_models, warm_model
+from runs import question_answers
+from serving import graph_answers, prediction_features, trained_models, warm_model
 
 IDS = {name: tf.TensorSpec([None, None], tf.int32) for name in warm_model.INPUTS[:3]}
 CHOICE_IDS = {name: tf.TensorSpec([None, None, None], tf.int32) for name in IDS}
@@ -38,16 +39,12 @@ class ExportedModel(tf.Module):
         # Keras's layers would be saved with graphs of their own.
         self.weights = list(self.model.named_variables().values())
         self.tokenizer = graph_tokenization.of_tokenizer(trained.tokenizer)
-        self.reading = prediction_features.as_trained(trained, long_texts=prediction_features.CUT)
+        long_texts = prediction_features.kept_long_texts(trained) or prediction_features.CUT
+        self.reading = prediction_features.as_trained(trained, long_texts=long_texts)
 
     @property
     def fills_masks(self):
         return self.kind == "pretraining" and self.trained.has(trained_models.MASKED_LM)
-
-    @property
-    def reads_text(self):
-        """Whether there is a graph from text: paragraphs are cut into windows by the host only."""
-        return self.kind != "span"
 
     def id_inputs(self):
         """Returns what `from_ids` takes: dict of tf.TensorSpec."""
@@ -62,6 +59,8 @@ class ExportedModel(tf.Module):
         """Returns what `from_text` takes: dict of tf.TensorSpec."""
         if self.kind == "choice":
             return {"context": STRINGS, "question": STRINGS, "options": OPTIONS}
+        if self.kind == "span":
+            return {"context": STRINGS, "question": STRINGS}
         return {"text": STRINGS, "text_b": STRINGS}
 
     def from_ids(self, **batch):
@@ -85,7 +84,10 @@ class ExportedModel(tf.Module):
         outputs = self.model(batch)
         if self.kind == "span":
             return outputs
-        logits = outputs["logits"]
+        return self.of_logits(outputs["logits"])
+
+    def of_logits(self, logits):
+        """Returns the numbers of classes, labels, choices or a number, of float32[B, C]."""
         if self.kind == "number":
             return {"logits": logits, "number": logits[:, 0]}
         to_probabilities = tf.sigmoid if self.kind == "multilabel" else tf.nn.softmax
@@ -115,21 +117,27 @@ class ExportedModel(tf.Module):
         return outputs
 
     def from_text(self, **texts):
-        """Computes predictions from text, which is cut as in training where it is too long.
+        """Computes predictions from text; what is too long is cut or read in windows, as trained.
 
         Args:
             **texts: string[B] each. `text` and `text_b`, which is empty where there is one text
-                alone; for choices `context`, `question` and `options` string[B, C], which are
-                empty where a question has fewer than others. In texts for a pretrained model
-                [MASK] and the other special pieces stand for themselves.
+                alone; for spans `context` and `question`; for choices also `options`
+                string[B, C], which are empty where a question has fewer than others. In texts
+                for a pretrained model [MASK] and the other special pieces stand for themselves.
 
         Returns:
-            dict of what `from_ids` gives; for classes also `label` string[B] and `labels`
-            string[C]; for several labels `labels` and `is_label` bool[B, C]; for choices
+            dict. Spans: what `graph_answers.answers` gives; contexts of any length are read
+            through windows. Others: what `from_ids` gives; for classes also `label` string[B] and
+            `labels` string[C]; for several labels `labels` and `is_label` bool[B, C]; for choices
             `choice` int32[B]; for masked words, in place of their logits, `mask_pieces`
             string[B, P, K], the likeliest first, `mask_probabilities` float32[B, P, K] and
             `num_masks` int32[B]: what is beyond it in a row means nothing.
         """
+        if self.kind == "span":
+            return self._answers(**texts)
+        if self.reading.long_texts == prediction_features.WINDOWS:
+            outputs = self.of_logits(self._mean_logits(**texts))
+            return outputs | self._named(outputs)
         batch = self.features(**texts)
         if self.fills_masks:
             positions, num_masks = mask_positions(
@@ -144,21 +152,43 @@ class ExportedModel(tf.Module):
 
     def features(self, **texts):
         """Turns texts into ids; arguments as of `from_text`."""
-        special_ids, longest = self.tokenizer.special_ids, self.reading.max_seq_length
         if self.kind == "choice":
-            endings = graph_features.endings(texts["question"], texts["options"])
-            return graph_features.choices(
-                self.tokenizer.encode(texts["context"]),
-                self.tokenizer.encode(tf.reshape(endings, [-1])),
-                texts["options"] != "",
-                special_ids,
-                (longest, self.reading.max_qa_length),
-            )
-        encoded = (
-            self.tokenizer.encode(texts[name], allow_markers=self.fills_masks)
-            for name in ("text", "text_b")
+            return self._choices(**texts)
+        return graph_features.single_or_pair(
+            *self._pairs(**texts), self.tokenizer.special_ids, self.reading.max_seq_length
         )
-        return graph_features.single_or_pair(*encoded, special_ids, longest)
+
+    def _choices(self, context, question, options):
+        lengths = self.reading.max_seq_length, self.reading.max_qa_length
+        room, is_there = min(lengths[0] - 3, lengths[1]), options != ""
+        *both, has_blank = graph_features.endings(question, options)
+        endings = graph_features.told_apart(
+            *map(self.tokenizer.encode, both), is_there, has_blank, room
+        )
+        special_ids = self.tokenizer.special_ids
+        context = self.tokenizer.encode(context)
+        return graph_features.choices(context, endings, is_there, special_ids, lengths)
+
+    def _pairs(self, text, text_b):
+        return (self.tokenizer.encode(t, allow_markers=self.fills_masks) for t in (text, text_b))
+
+    def _mean_logits(self, **texts):
+        """Returns the mean over the windows through which each text is read: float32[B, C]."""
+        special_ids, longest = self.tokenizer.special_ids, self.reading.max_seq_length
+        batch, row = graph_features.in_windows(*self._pairs(**texts), special_ids, longest)
+        logits = tf.cast(self.model(batch)["logits"], tf.float64)
+        return tf.cast(tf.math.segment_mean(logits, row), tf.float32)
+
+    def _answers(self, question, context):
+        batch, windows = graph_windows.make_windows(
+            self.tokenizer.encode(question),
+            self.tokenizer.encode_with_offsets(context),
+            self.tokenizer.special_ids,
+            self.reading.windows,
+        )
+        outputs = self.from_ids(**{name: batch[name] for name in self.id_inputs()})
+        threshold = question_answers.threshold_of(self.trained.folder)
+        return graph_answers.answers(outputs, windows, context, self.reading, threshold)
 
     def _ranked(self, logits):
         probabilities, ids = tf.math.top_k(tf.nn.softmax(logits), self.top_k)

@@ -9,6 +9,7 @@ import numpy as np
 
 from data import classification, features, multiple_choice, race, span_windows, squad
 from data.classification_tables import Table
+from serving import trained_models
 
 WITHOUT_END = 1 << 30  # Pieces; more than any text has.
 REFUSE, CUT, WINDOWS = LONG_TEXTS = ("refuse", "cut", "windows")
@@ -47,15 +48,29 @@ class Reading:
     def cuts(self):
         return self.long_texts == CUT
 
+    @property
+    def windows(self):
+        """How contexts are read: span_windows.WindowSettings."""
+        return span_windows.WindowSettings(
+            self.max_seq_length, self.doc_stride, self.max_query_length
+        )
 
-def as_trained(trained, max_seq_length=None, long_texts=REFUSE):
+
+def kept_long_texts(trained):
+    """Returns WINDOWS where a classifier's folder says that it reads long texts so, else None."""
+    is_classifier = bool(trained.task) and trained.task["kind"] in trained_models.CLASSIFICATION
+    in_windows = is_classifier and trained.settings.get("long_texts") == WINDOWS
+    return WINDOWS if in_windows else None
+
+
+def as_trained(trained, max_seq_length=None, long_texts=None):
     """Returns the Reading that a model was trained with.
 
     Args:
         trained: trained_models.TrainedModel.
         max_seq_length: in place of the one that it was trained with, or None. A model without
             a run's settings takes as much as its table of positions reaches.
-        long_texts: as of Reading.
+        long_texts: as of Reading; None: WINDOWS where the folder says so, else REFUSE.
 
     Raises:
         ValueError: the model's table of positions is shorter.
@@ -65,7 +80,7 @@ def as_trained(trained, max_seq_length=None, long_texts=REFUSE):
         for field in dataclasses.fields(Reading)
         if trained.settings.get(field.name) is not None
     }
-    asked = {"long_texts": long_texts}
+    asked = {"long_texts": long_texts or kept_long_texts(trained) or REFUSE}
     asked["max_seq_length"] = max_seq_length or kept.get("max_seq_length") or trained.longest
     if not 1 <= asked["max_seq_length"] <= trained.longest:
         raise ValueError(
@@ -142,15 +157,12 @@ def of_questions(questions, tokenizer, reading):
     Raises:
         ValueError: a question has too many pieces, and is not to be cut.
     """
-    settings = span_windows.WindowSettings(
-        reading.max_seq_length, reading.doc_stride, reading.max_query_length
-    )
     if not reading.cuts:
         texts = [question.text for question in questions.questions]
         lengths = np.array([len(tokenizer.encode(text)) for text in texts])
         problem = "A question must have at most {} pieces."
         refuse_longer(lengths, reading.max_query_length, texts, problem)
-    made, windows, _ = span_windows.make_windows(questions, tokenizer, settings)
+    made, windows, _ = span_windows.make_windows(questions, tokenizer, reading.windows)
     return made, windows
 
 

@@ -102,4 +102,5 @@ def stripped(context, span):
     """Returns where a span begins and ends (exclusive) without the blanks at its ends."""
     start, end, *_ = span
     text = context[start:end]
-    return start + len(text) - len(text.lstrip()), start + len(text.rstrip())
+    first = start + len(text) - len(text.lstrip())
+    return first, max(first, start + len(text.rstrip()))

@@ -32,10 +32,17 @@ TASKS = {  # Name -> what makes the model, and task.json's task, kind and labels
     ),
 }
 
+# What models are asked about.
+TEXTS = ["the old fox .", "then the sailor paints the river near the garden .", "first"]
+PAIRS = [("the old fox .", "later the young fox ."), ("red", "the blue horse opens a letter .")]
+MASKED = ["the [MASK] fox .", "first [MASK] sailor [MASK] the old [MASK] .", "[MASK]"]
+CONTEXT = "the old fox finds the river . then the young sailor opens the letter near the window ."
+QUESTIONS = ["the letter", "old fox river"]
 
-def write(folder, name, seed=0, **settings):
+
+def write(folder, name, seed=0, tokenizer=None, **settings):
     """Writes the folder of a model of TASKS, as a run leaves it, and returns the model."""
-    tokenizer = tokenization.load(programs.write_word_list(folder))
+    tokenizer = tokenizer or tokenization.load(programs.write_word_list(folder))
     config = made_models.small_config(
         vocab_size=tokenizer.vocab_size, max_position_embeddings=LONGEST
     )

@@ -1,81 +1,24 @@
 import json
-import subprocess
 import sys
 
 import keras
+import made_exports
 import made_folders
-import made_tokenizers
 import numpy as np
 import programs
 import pytest
 import tensorflow as tf
+from made_exports import FILES, SERVE, STORY, ids_of, succeed
 
-from data import text_normalization
-from predictor import from_folder
-from serving import export_formats, exported_model, trained_models
+from serving import export_checks, export_formats, exported_model, trained_models
 
 SHAPES = [(1, 5), (3, 5), (1, 40), (3, 40)]
 KINDS = list(made_folders.TASKS)
-ODD = [text_normalization.without_surrogates(text) for text in made_tokenizers.odd_strings(1000)]
-STORY = "the old fox finds the river . then the young sailor opens the letter ."
-# In a process that knows nothing of this code.
-SERVE = """
-import sys
-import numpy as np
-import tensorflow as tf
-import tensorflow_text
-folder, given, found = sys.argv[1:]
-assert not {"modeling", "data", "model_folder"} & sys.modules.keys()
-served = tf.saved_model.load(folder).signatures
-results = {}
-with np.load(given) as arrays:
-    cases = sorted({name.split("/")[0] for name in arrays})
-    for case in cases:
-        batch = {n.split("/")[1]: arrays[n] for n in arrays if n.split("/")[0] == case}
-        outputs = served[case.split("-")[0]](**{n: tf.constant(v) for n, v in batch.items()})
-        results |= {f"{case}/{n}": t.numpy().astype(str if t.dtype == tf.string else None)
-                    for n, t in outputs.items()}
-np.savez(found, **results)
-"""
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A function from a kind to its model folder, its export, and the served model."""
-    kept = {}
-
-    def make(kind):
-        if kind not in kept:
-            folder = tmp_path_factory.mktemp(kind)
-            made_folders.write(folder, kind)
-            result = programs.call("export_model", model_folder=folder, output_dir=folder / "out")
-            programs.succeed(result)
-            exported = exported_model.ExportedModel(trained_models.load(folder))
-            kept[kind] = folder, folder / "out", exported
-        return kept[kind]
-
-    return make
-
-
-def strings(texts):
-    return tf.constant([text.encode() for text in texts])
-
-
-def ids_of(exported, batch_size, length, seed=0):
-    """Returns random inputs of the ids signature: dict of array."""
-    generator = np.random.default_rng(seed)
-    shape = (batch_size, 3, length) if exported.kind == "choice" else (batch_size, length)
-    mask = np.arange(length) < generator.integers(4, length + 1, (*shape[:-1], 1))
-    batch = {
-        "input_ids": generator.integers(0, programs.VOCAB_SIZE, shape) * mask,
-        "input_mask": mask,
-        "segment_ids": generator.integers(0, 2, shape) * mask,
-        "p_mask": ~mask,
-        "masked_lm_positions": generator.integers(0, 4, (batch_size, 2)),
-    }
-    batch = {name: array.astype(np.int32) for name, array in batch.items()}
-    batch["choice_mask"] = np.ones(shape[:-1], np.float32)
-    return {name: batch[name] for name in exported.id_inputs()}
+    return made_exports.maker(tmp_path_factory)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -96,28 +39,6 @@ def test_ids_of_any_batch_and_length_give_the_models_outputs(kind, made):
         assert expected.keys() & found.keys()
 
 
-@pytest.mark.parametrize("kind", ["classes", "number"])
-def test_odd_strings_give_what_predict_gives(kind, made):
-    folder, out, _ = made(kind)
-    served = tf.saved_model.load(str(out)).signatures["text"]
-    predictor = from_folder(folder, long_texts="cut")
-    for texts in (ODD[:1], ODD[:3], ODD):
-        others = ["", *texts[:-1]]
-        found = served(text=strings(texts), text_b=strings(others))
-        expected = predictor.classify(list(zip(texts, others, strict=True)))
-        if kind == "number":
-            numbers = [row["number"] for row in expected]
-            np.testing.assert_allclose(found["number"], numbers, atol=1e-5)
-            continue
-        wanted = [
-            [row["probabilities"][label] for label in made_folders.LABELS] for row in expected
-        ]
-        np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-5)
-        assert [label.decode() for label in found["label"].numpy()] == [
-            row["label"] for row in expected
-        ]
-
-
 def test_a_fresh_process_with_tensorflow_alone_gives_the_same_from_ids_and_text(made, tmp_path):
     _, out, exported = made("classes")
     cases = {
@@ -131,9 +52,8 @@ def test_a_fresh_process_with_tensorflow_alone_gives_the_same_from_ids_and_text(
         cases[f"text-{number}/text"] = np.array([text] * batch_size, bytes)
         cases[f"text-{number}/text_b"] = np.array([STORY] * batch_size, bytes)
     np.savez(tmp_path / "given.npz", **cases)
-    command = [sys.executable, "-c", SERVE, out, tmp_path / "given.npz", tmp_path / "found.npz"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr[-2000:]
+    command = [sys.executable, "-c", SERVE, out, *(tmp_path / f"{name}.npz" for name in FILES)]
+    stderr = succeed(command, tmp_path)
     found = np.load(tmp_path / "found.npz")
     for number, shape in enumerate(SHAPES):
         inputs = {n: tf.constant(v) for n, v in ids_of(exported, *shape).items()}
@@ -143,71 +63,7 @@ def test_a_fresh_process_with_tensorflow_alone_gives_the_same_from_ids_and_text(
         logits = exported.trained.model(exported.features(**texts))["logits"]
         np.testing.assert_allclose(found[f"text-{number}/logits"], logits, atol=1e-5)
         assert set(found[f"text-{number}/label"]) <= set(made_folders.LABELS)
-    assert "custom gradients" not in result.stderr
-
-
-def test_several_labels_are_told_apart(made):
-    folder, out, _ = made("multilabel")
-    texts = [STORY, "the fox .", "a river"]
-    found = tf.saved_model.load(str(out)).signatures["text"](
-        text=strings(texts), text_b=strings([""] * 3)
-    )
-    names = np.array([label.decode() for label in found["labels"].numpy()])
-    for row, expected in zip(
-        found["is_label"].numpy(), from_folder(folder).classify(texts), strict=True
-    ):
-        assert names[row].tolist() == expected["labels"]
-
-
-def test_masks_vectors_and_order_are_those_of_predict(made):
-    folder, out, _ = made("pretraining")
-    served = tf.saved_model.load(str(out)).signatures["text"]
-    predictor = from_folder(folder)
-    texts = ["the old [MASK] .", "[MASK] fox [MASK][MASK] river .", "the fox ."]
-    found = {n: t.numpy() for n, t in served(text=strings(texts), text_b=strings([""] * 3)).items()}
-    assert found["num_masks"].tolist() == [1, 3, 0]
-    for number, masks in enumerate(predictor.fill_mask(texts[:2])):
-        for place, ranked in enumerate(masks):
-            pieces = [piece.decode() for piece in found["mask_pieces"][number, place]]
-            assert pieces == [row["piece"] for row in ranked]
-            np.testing.assert_allclose(
-                found["mask_probabilities"][number, place],
-                [row["probability"] for row in ranked],
-                atol=1e-6,
-            )
-    for pooling in ("mean", "pooled"):
-        vectors = predictor.embed(["the fox ."], pooling)
-        np.testing.assert_allclose(found[pooling][2:], vectors, atol=1e-5)
-    pair = ("the fox .", "the river .")
-    order = served(text=strings(pair[:1]), text_b=strings(pair[1:]))["order"][0, 1]
-    assert float(order) == pytest.approx(predictor.order([pair])[0], abs=1e-6)
-
-
-def test_choices_are_those_of_predict_in_blanks_and_behind(made):
-    folder, out, _ = made("choice")
-    questions = [
-        "the _ fox",
-        " what does ___ find and __ ? ",
-        "who opens the letter ?",
-        "\u3000_\uff3f",
-    ]
-    options = [[" old ", "young", "red"], ["the fox", "sailor", "a"], ["the sailor", "fox", ""]]
-    options.append(["river", "b _ c", "\t9"])
-    contexts = [STORY, STORY * 4, "the fox .", ""]
-    served = tf.saved_model.load(str(out)).signatures["text"]
-    found = served(
-        context=strings(contexts),
-        question=strings(questions),
-        options=tf.stack([strings(row) for row in options]),
-    )
-    predictor = from_folder(folder, long_texts="cut")
-    there = [[option for option in row if option] for row in options]
-    for number, row in enumerate(predictor.choose(questions, there, contexts)):
-        size = len(there[number])
-        probabilities = found["probabilities"].numpy()[number]
-        np.testing.assert_allclose(probabilities[:size], row["probabilities"], atol=1e-5)
-        assert not probabilities[size:].any()
-        assert int(found["choice"][number]) == row["choice"]
+    assert "custom gradients" not in stderr
 
 
 def test_the_export_holds_what_belongs_to_the_model_and_no_xla(made):
@@ -237,7 +93,7 @@ def test_tflite_in_int8_is_smaller_and_near(made, tmp_path):
     whole = export_formats.to_tflite(exported, quantize=False)
     run = export_formats.write(exported, str(tmp_path), "tflite", quantize=True)
     assert (tmp_path / "model.tflite").stat().st_size < len(whole)
-    assert 1e-6 < export_formats.difference(run, exported) < 0.5
+    assert 1e-6 < export_checks.difference(run, exported) < 0.5
 
 
 def test_onnx_gives_what_the_model_gives_or_names_the_extra(made, tmp_path):
@@ -285,8 +141,8 @@ def test_a_model_in_mixed_precision_is_exported_and_read_again(policy, tmp_path)
     finally:
         keras.config.set_dtype_policy("float32")
     assert mixed.model.compute_dtype == policy.removeprefix("mixed_")
-    assert export_formats.difference(run, mixed) < 0.1
-    assert 1e-6 < export_formats.difference(run, whole) < 0.5
+    assert export_checks.difference(run, mixed) < 0.1
+    assert 1e-6 < export_checks.difference(run, whole) < 0.5
 
 
 def test_a_sequence_longer_than_the_table_of_positions_is_an_error(made):

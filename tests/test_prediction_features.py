@@ -2,10 +2,10 @@
 
 import made_folders
 import pytest
+from made_folders import CONTEXT
 
 from predictor import from_folder
 
-CONTEXT = "the old fox finds the river . then the young sailor opens the letter near the window ."
 WORDS = " ".join(["sailor"] * 40)  # A piece each.
 
 

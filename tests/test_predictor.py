@@ -7,15 +7,11 @@ import numpy as np
 import programs
 import pytest
 import tensorflow as tf
+from made_folders import CONTEXT, MASKED, PAIRS, QUESTIONS, TEXTS
 
 from evaluation import metrics, prediction_files
 from predictor import from_folder
 
-TEXTS = ["the old fox .", "then the sailor paints the river near the garden .", "first"]
-PAIRS = [("the old fox .", "later the young fox ."), ("red", "the blue horse opens a letter .")]
-MASKED = ["the [MASK] fox .", "first [MASK] sailor [MASK] the old [MASK] .", "[MASK]"]
-CONTEXT = "the old fox finds the river . then the young sailor opens the letter near the window ."
-QUESTIONS = ["the letter", "old fox river"]
 WORDS = " ".join(["sailor"] * 40)  # A piece each.
 
 
@@ -79,9 +75,14 @@ def test_texts_and_pairs_are_classified_as_by_hand(kind, made):
             assert found["labels"] == names
 
 
-@pytest.mark.parametrize("long_texts", ["refuse", "cut", "windows"])
+@pytest.mark.parametrize("long_texts", ["refuse", "cut", "windows", "as trained"])
 def test_classes_are_those_of_run_classifier(long_texts, made, tmp_path):
     folder, _, _ = made("classes")
+    theirs = {"long_texts": "cut" if long_texts == "refuse" else long_texts}
+    if long_texts == "as trained":  # The folder of a run with windows says so.
+        folder, long_texts, theirs = tmp_path / "model", None, {}
+        folder.mkdir()
+        made_folders.write(folder, "classes", long_texts="windows")
     texts = TEXTS if long_texts == "refuse" else [*TEXTS, "old fox " * 30, "red sailor " * 16]
     rows = "".join(f"{text}\tgood\n" for text in texts)
     (tmp_path / "dev.tsv").write_text(f"text\tlabel\n{rows}")
@@ -93,12 +94,15 @@ def test_classes_are_those_of_run_classifier(long_texts, made, tmp_path):
         do_train=False,
         init_checkpoint=folder,
         output_dir=tmp_path / "out",
-        long_texts="cut" if long_texts == "refuse" else long_texts,
+        **theirs,
         **columns,
     )
-    programs.succeed(result)
+    printed = programs.succeed(result).stdout
+    in_windows = long_texts in (None, "windows")
+    assert in_windows == (f"dev: {len(texts)} examples" not in printed)
     theirs = prediction_files.read(prediction_files.path_of(tmp_path / "out", "dev"))
     predictor = from_folder(folder, long_texts=long_texts, batch_size=2)
+    assert predictor.reading.long_texts == (long_texts or "windows")
     for row, found in zip(theirs, predictor.classify(texts), strict=True):
         assert row["prediction"] == found["label"]
         values = list(found["probabilities"].values())

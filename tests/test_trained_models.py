@@ -8,14 +8,9 @@ import made_weights
 import numpy as np
 import pytest
 import tensorflow as tf
+from made_folders import CONTEXT, MASKED, PAIRS, QUESTIONS, TEXTS
 
 from predictor import from_folder
-
-TEXTS = ["the old fox .", "then the sailor paints the river near the garden .", "first"]
-PAIRS = [("the old fox .", "later the young fox ."), ("red", "the blue horse opens a letter .")]
-MASKED = ["the [MASK] fox .", "first [MASK] sailor [MASK] the old [MASK] .", "[MASK]"]
-CONTEXT = "the old fox finds the river . then the young sailor opens the letter near the window ."
-QUESTIONS = ["the letter", "old fox river"]
 
 
 @pytest.fixture(scope="module")
