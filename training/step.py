@@ -260,8 +260,14 @@ class EvaluationStep:
         self.run = tf.function(self._distributed_step)
 
     def _distributed_step(self, batch):
-        pairs = self.strategy.run(self.forward, args=(batch, None))
-        return self.strategy.reduce(tf.distribute.ReduceOp.SUM, pairs, axis=None)
+        per_replica = self.strategy.run(self._replica_step, args=(batch,))
+        return tf.nest.map_structure(
+            lambda value: self.strategy.experimental_local_results(value)[0], per_replica
+        )
+
+    def _replica_step(self, batch):
+        pairs = self.forward(batch, None)
+        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, pairs)
 
 
 class PredictionStep:
