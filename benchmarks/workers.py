@@ -10,9 +10,14 @@ import resource
 import sys
 import time
 
-from benchmarks import contestants, finetuning_contestants, limits
+from benchmarks import contestants, finetuning_contestants, inference_contestants, limits
 
-ROWS = contestants.CONTESTANTS | limits.LIMITS | finetuning_contestants.CONTESTANTS
+ROWS = (
+    contestants.CONTESTANTS
+    | limits.LIMITS
+    | finetuning_contestants.CONTESTANTS
+    | inference_contestants.CONTESTANTS
+)
 LONGEST_STEP = 1800  # Seconds until a worker is given up; a step takes some on a busy machine.
 
 
@@ -21,7 +26,8 @@ def check_installed(names):
     libraries = {module.split(".")[0] for name in names for module in ROWS[name].modules}
     if missing := sorted(name for name in libraries if not importlib.util.find_spec(name)):
         raise ValueError(
-            "The benchmark needs `pip install -r requirements-dev.txt`. Received: no package "
+            "The benchmark needs `pip install -r requirements-dev.txt`, that of ONNX Runtime also "
+            "requirements-onnx.txt. Received: no package "
             f"{', '.join(missing)}."
         )
 
