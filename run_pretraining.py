@@ -8,12 +8,13 @@ writes is in --output_dir, which any other program takes as --init_checkpoint.
 """
 
 import dataclasses
-import os
 
 from absl import flags
 
 import command_line
 import recipes
+from data import pretraining_examples
+from data.sentence_pairs import OBJECTIVES
 from modeling.config import SIZES, AlbertConfig, size
 from training.config import TrainConfig
 
@@ -39,6 +40,21 @@ MAX_SEQ_LENGTH = flags.DEFINE_integer(
 MAX_PREDICTIONS_PER_SEQ = flags.DEFINE_integer(
     "max_predictions_per_seq", None, "P. Not given: the records'.", lower_bound=1
 )
+TOKENIZER = flags.DEFINE_string(
+    "tokenizer", None, "The records' tokenizer. Not given: the folder beside them, if any."
+)
+DYNAMIC_MASKING = flags.DEFINE_bool(
+    "dynamic_masking",
+    False,
+    "Draw masks, and the order of the segments, each time a record is read. It is masked as when "
+    "it was made, where its metadata.json tells how; the flags below tell otherwise.",
+)
+command_line.define_flags(
+    pretraining_examples.ExampleSettings, without=pretraining_examples.NOT_OF_MASKING
+)
+SENTENCE_OBJECTIVE = flags.DEFINE_enum(
+    "sentence_objective", None, list(OBJECTIVES), "Of the records. Not given: theirs, or sop."
+)
 command_line.define_flags(TrainConfig)
 
 
@@ -54,6 +70,14 @@ def check_flags():
         raise ValueError(
             "`eval_input_file` must name held-out records when a run trains and evaluates. "
             "Received: nothing."
+        )
+    if DYNAMIC_MASKING.value and not DO_TRAIN.value:
+        raise ValueError("`dynamic_masking` is for training. Received: it and --nodo_train.")
+    given = [name for name in pretraining_examples.OF_MASKING if command_line.is_given(name)]
+    if given and not DYNAMIC_MASKING.value:
+        raise ValueError(
+            f"`{given[0]}` is for `dynamic_masking`: records have the masks that they were made "
+            f"with. Received: {given[0]} without it."
         )
     if MODEL.value and ALBERT_CONFIG_FILE.value:
         raise ValueError(
@@ -86,11 +110,11 @@ def choose_settings():
     return dataclasses.replace(settings, learning_rate=rate)
 
 
-def choose_config(described):
+def choose_config(vocab_size):
     """Returns the AlbertConfig of the flags, or that of the folder the weights come from.
 
     Args:
-        described: what `metadata.read` says of the records, or None.
+        vocab_size: of the records' tokenizer, or None where nothing tells it.
     """
     from folders import model_folder
 
@@ -105,64 +129,48 @@ def choose_config(described):
         raise ValueError(
             "`model` or `albert_config_file` must tell what to train. Received: neither."
         )
-    if described is None:
+    if vocab_size is None:
         raise ValueError(
-            "`albert_config_file` must be given where the records have no metadata.json, which "
-            f"tells the vocabulary's size. Received: model={MODEL.value}."
+            "`albert_config_file` or `tokenizer` must be given where the records have no "
+            "metadata.json, which tells the vocabulary's size. Received: "
+            f"model={MODEL.value}."
         )
-    return size(MODEL.value, described.vocab_size)
+    return size(MODEL.value, vocab_size)
 
 
 def find_records():
-    """Expands the patterns and checks the records against the flags.
+    """Returns the pretraining_records.Records that the flags name."""
+    from runs import pretraining_records
+
+    asked = (MAX_SEQ_LENGTH, MAX_PREDICTIONS_PER_SEQ, SENTENCE_OBJECTIVE)
+    return pretraining_records.find(
+        INPUT_FILE.value if DO_TRAIN.value else None,
+        (EVAL_INPUT_FILE.value or INPUT_FILE.value) if DO_EVAL.value else None,
+        asked={flag.name: flag.value for flag in asked},
+        tokenizer=TOKENIZER.value,
+    )
+
+
+def choose_masking(records, seed):
+    """Says how records are masked.
 
     Returns:
-        (training files, evaluation files, {"max_seq_length": T, "max_predictions_per_seq": P},
-        Metadata of the records or None).
-
-    Raises:
-        ValueError, FileNotFoundError: patterns match nothing, or files contradict the flags.
+        (DynamicMasking or None, dict of the settings, None where they are not known).
     """
-    from data import corpus, metadata, record_checks
+    from runs import pretraining_records
 
-    train = corpus.expand_patterns(INPUT_FILE.value) if DO_TRAIN.value else []
-    evaluation = []
-    if DO_EVAL.value:
-        evaluation = corpus.expand_patterns(EVAL_INPUT_FILE.value or INPUT_FILE.value)
-    first = [*train, *evaluation][0]
-    (described,) = metadata.read([first])
-    stored = record_checks.stored_settings(first, described)
-    asked = (MAX_SEQ_LENGTH, MAX_PREDICTIONS_PER_SEQ)
-    lengths = {flag.name: flag.value or stored[flag.name] for flag in asked}
-    agreed = ("sentence_objective", "tokenizer_sha256")
-    record_checks.check(
-        [*train, *evaluation], **lengths, **{name: stored.get(name) for name in agreed}
+    told = records.masking_settings()
+    if not DYNAMIC_MASKING.value:
+        return None, dict.fromkeys(pretraining_examples.OF_MASKING) | told
+    chosen = command_line.from_flags(
+        pretraining_examples.ExampleSettings, **told, **records.lengths
     )
-    return train, evaluation, lengths, described
-
-
-def check_config(config, lengths, described):
-    """Refuses a config or weights that the records do not fit; notes a needlessly large table."""
-    from folders import model_folder
-
-    if described:
-        weights = INIT_CHECKPOINT.value or (None if DO_TRAIN.value else OUTPUT_DIR.value)
-        model_folder.check_tokenizer(weights, described.tokenizer_sha256)
-    if lengths["max_seq_length"] > config.max_position_embeddings:
-        raise ValueError(
-            "`max_position_embeddings` must reach as far as the records. Received: "
-            f"{config.max_position_embeddings}, and records of {lengths['max_seq_length']}."
-        )
-    if described and described.vocab_size > config.vocab_size:
-        raise ValueError(
-            "`vocab_size` of the config must be that of the records' tokenizer. Received: "
-            f"{config.vocab_size}, and records with {described.vocab_size}."
-        )
-    if described and described.vocab_size < config.vocab_size:
-        print(
-            f"note: the config's vocab_size {config.vocab_size} is larger than the tokenizer's "
-            f"{described.vocab_size}: the rest of the table is not used"
-        )
+    masking = pretraining_records.dynamic(records, chosen, seed)
+    print(
+        f"masks{' and the order of segments' * masking.swaps} are drawn each time a record is "
+        f"read: {chosen.masked_lm_prob:.0%} of the pieces, n-grams of up to {chosen.ngram} words"
+    )
+    return masking, {name: getattr(chosen, name) for name in pretraining_examples.OF_MASKING}
 
 
 def load_weights(model, source, required_prefix):
@@ -182,20 +190,16 @@ def load_weights(model, source, required_prefix):
     )
 
 
-def seal_folder(config, settings, lengths, records, described):
-    """Writes config, settings and the records' tokenizer into the output folder."""
-    from data import tokenization
+def seal_folder(config, records, settings):
+    """Writes config, settings (a dict) and the records' tokenizer into the output folder."""
     from folders import model_folder
 
-    kept = model_folder.find(records[0], model_folder.TOKENIZER)
-    if kept and described:
-        model_folder.check_tokenizer(os.path.dirname(kept), described.tokenizer_sha256)
-    told = lengths | ({"sentence_objective": described.sentence_objective} if described else {})
+    told = records.lengths | {"sentence_objective": records.sentence_objective}
     model_folder.seal(
         OUTPUT_DIR.value,
         config=config,
-        tokenizer=tokenization.load(kept) if kept else None,
-        settings={**command_line.program_flags(), **dataclasses.asdict(settings), **told},
+        tokenizer=records.tokenizer,
+        settings=command_line.program_flags() | settings | told,
     )
 
 
@@ -206,22 +210,24 @@ def main():
 
     from data import input_pipeline, record_verification
     from modeling import losses, models, precision
-    from runs import pretraining_report
+    from runs import pretraining_records, pretraining_report
     from training import distribution, loop, run, step
 
     settings = choose_settings()
     if settings.deterministic:
         distribution.make_deterministic(settings.seed)
-    train_files, eval_files, lengths, described = find_records()
-    config = choose_config(described)
-    check_config(config, lengths, described)
+    records = find_records()
+    config = choose_config(records.vocab_size)
+    weights = INIT_CHECKPOINT.value or (None if DO_TRAIN.value else OUTPUT_DIR.value)
+    pretraining_records.check_config(config, records, weights)
+    masking, masking_settings = choose_masking(records, settings.seed)
     strategy = distribution.create_strategy(settings.strategy, settings.tpu_name)
     command_line.compile_quietly()
     sizes = {"train_batch_size": DO_TRAIN.value, "eval_batch_size": DO_EVAL.value}
     for name in (name for name, is_used in sizes.items() if is_used):
         distribution.check_divisible(getattr(settings, name), strategy, name)
     if DO_TRAIN.value and distribution.is_chief(strategy):
-        seal_folder(config, settings, lengths, train_files, described)
+        seal_folder(config, records, dataclasses.asdict(settings) | masking_settings)
 
     with strategy.scope(), precision.scope(settings.precision):
         model = models.PretrainingModel(config, seed=settings.seed)
@@ -231,9 +237,9 @@ def main():
         config,
         settings,
         model=model,
-        files={"training": train_files, "held out": eval_files},
+        files={"training": records.train, "held out": records.heldout},
         strategy=strategy,
-        lengths=lengths,
+        lengths=records.lengths,
     )
 
     def forward(batch, dropout_seed):
@@ -241,23 +247,24 @@ def main():
         return losses.pretraining_losses(outputs, batch)
 
     def dataset(files, **options):
-        options |= lengths | {"vocab_size": config.vocab_size}
+        options |= records.lengths | {"vocab_size": config.vocab_size}
         return lambda *part: input_pipeline.pretraining_dataset(files, part=part, **options)
 
     def training_data(skip_examples):
         return dataset(
-            train_files,
+            records.train,
             training=True,
             batch_size=settings.train_batch_size,
             seed=settings.seed,
             skip_examples=skip_examples,
+            masking=masking,
         )
 
     def evaluate():
-        batches = dataset(eval_files, training=False, batch_size=settings.eval_batch_size)
+        batches = dataset(records.heldout, training=False, batch_size=settings.eval_batch_size)
         return loop.evaluate(evaluation_step, batches, settings.max_eval_steps)
 
-    objectives = losses.OBJECTIVES[described.sentence_objective if described else "sop"]
+    objectives = losses.OBJECTIVES[records.sentence_objective]
     evaluation_step = step.EvaluationStep(forward, objectives, strategy)
     try:
         if DO_TRAIN.value:
@@ -270,14 +277,14 @@ def main():
                 OUTPUT_DIR.value,
                 begin=lambda: load_weights(model, INIT_CHECKPOINT.value, required_prefix="bert/"),
                 make_dataset=training_data,
-                units={"examples": batch, "tokens": batch * lengths["max_seq_length"]},
+                units={"examples": batch, "tokens": batch * records.lengths["max_seq_length"]},
                 evaluate=evaluate if DO_EVAL.value else None,
             )
         else:
             load_weights(model, INIT_CHECKPOINT.value or OUTPUT_DIR.value, required_prefix="")
             print("  ".join(f"{name} {value:.4f}" for name, value in evaluate().items()))
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
-        files = train_files + eval_files
+        files = records.train + records.heldout
         problem = record_verification.describe_data_error(files, error, config.vocab_size)
         raise ValueError(problem) from error
 

@@ -68,6 +68,19 @@ class ExampleSettings:
         return self.max_predictions_per_seq or by_length
 
 
+# The settings that tell how pieces are masked, which may be done when records are read.
+OF_MASKING = (
+    "masked_lm_prob",
+    "ngram",
+    "favor_shorter_ngram",
+    "do_whole_word_mask",
+    "replacement_unit",
+)
+NOT_OF_MASKING = tuple(
+    field.name for field in dataclasses.fields(ExampleSettings) if field.name not in OF_MASKING
+)
+
+
 @dataclasses.dataclass
 class ExampleCounts:
     """What the documents are, and what came of them, all passes together."""
