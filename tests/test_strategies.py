@@ -102,7 +102,7 @@ def call_program(settings):
 
 
 def probabilities(folder):
-    lines = (folder / "predictions-dev.jsonl").read_text().splitlines()
+    lines = (folder / "dev_predictions.jsonl").read_text().splitlines()
     return np.array([json.loads(line)["probabilities"] for line in lines])
 
 

@@ -15,7 +15,7 @@ BATCH = 4
 # Ops that stay on the host have no place in a step: strings, Python, files, printing, and those
 # whose result's shape depends on values.
 FORBIDDEN = (
-    *("String", "Str", "Regex", "AsString", "DecodeRaw", "Substr", "Sentencepiece"),
+    *("String", "StaticRegex", "AsString", "DecodeRaw", "Substr", "Sentencepiece"),
     *("PyFunc", "EagerPyFunc", "NumpyFunction", "Print", "Logging", "Save", "Restore", "Parse"),
     *("Where", "Unique", "NonMaxSuppression", "BooleanMask", "Ragged", "Sparse", "Lookup"),
     *("RandomUniform", "RandomStandardNormal", "TruncatedNormal", "Timestamp", "Iterator"),

@@ -139,10 +139,9 @@ def lost_worker_ends_job(strategy):
     except LOST_WORKER as error:
         if not is_multi_worker(strategy):
             raise
-        reason = error.message.strip().partition("\n")[0]
         raise signals.Stopped(
-            f"stopped: another worker is gone ({reason}); start all of them again, and the run "
-            "goes on from the last checkpoint",
+            f"stopped: another worker is gone ({type(error).__name__}); start all of them again, and "
+            "the run goes on from the last checkpoint",
             signal.SIGTERM,
         ) from error
 
