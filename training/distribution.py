@@ -140,7 +140,7 @@ def lost_worker_ends_job(strategy):
         if not is_multi_worker(strategy):
             raise
         raise signals.Stopped(
-            f"stopped: another worker is gone ({type(error).__name__}); start all of them again, and "
+            f"stopped: another worker is gone ({type(error).__name__}); start all of them again: "
             "the run goes on from the last checkpoint",
             signal.SIGTERM,
         ) from error
