@@ -233,16 +233,29 @@ def test_deterministic_processes_agree_to_the_bit_also_when_one_of_them_was_stop
 
 
 def train_as_worker(index, ports, arrays):
-    """Trains as one of several machines; returns its weights and whether it is the chief."""
+    """Trains, evaluates and predicts as one of several machines.
+
+    Returns:
+        (weights, bool: whether it is the chief, metrics, predictions).
+    """
+    from test_prediction import predict_with
+
     cluster = {"worker": [f"localhost:{port}" for port in ports]}
     os.environ["TF_CONFIG"] = json.dumps(
         {"cluster": cluster, "task": {"type": "worker", "index": index}}
     )
     strategy = distribution.create_strategy("multi_worker")
-    train_step, _ = toy.make(strategy)
+    train_step, evaluation_step = toy.make(strategy)
     iterator = iter(distribution.distribute(toy.dataset(arrays), strategy))
     train_step.run(iterator, 10)
-    return toy.values(train_step.state), distribution.is_chief(strategy)
+    metrics = loop.evaluate(evaluation_step, toy.dataset(arrays))
+    predictions = predict_with(strategy, [3, 1, 5, 2, 2], 2)
+    return (
+        toy.values(train_step.state),
+        distribution.is_chief(strategy),
+        metrics,
+        predictions,
+    )
 
 
 def free_ports(count):
@@ -257,11 +270,18 @@ def free_ports(count):
 
 @pytest.mark.slow
 def test_two_machines_take_the_steps_of_one(tmp_path):
+    from test_prediction import check_predictions
+
     arrays, ports = toy.examples(), free_ports(2)
     with SPAWN.Pool(2, maxtasksperchild=1) as pool:
         workers = [pool.apply_async(train_as_worker, (i, ports, arrays)) for i in range(2)]
-        (first, first_is_chief), (second, second_is_chief) = (w.get(300) for w in workers)
-    _, (one,) = train_toy("one_device", arrays, 10)
-    assert (first_is_chief, second_is_chief) == (True, False)
-    assert_close(one, first)
-    assert_close(first, second, atol=0)
+        results = [worker.get(1200) for worker in workers]
+    train_step, evaluation_step = toy.make(distribution.create_strategy("one_device"))
+    train_step.run(iter(toy.dataset(arrays)), 10)
+    metrics = loop.evaluate(evaluation_step, toy.dataset(arrays))
+    assert [is_chief for _, is_chief, _, _ in results] == [True, False]
+    for values, _, evaluated, predicted in results:
+        assert_close(values, toy.values(train_step.state))
+        assert evaluated == pytest.approx(metrics, rel=1e-6)
+        check_predictions(predicted)
+    assert_close(results[0][0], results[1][0], atol=0)

@@ -52,7 +52,10 @@ def rows_of(lengths, batch_size):
 
 
 def predict(strategy_name, lengths, batch_size):
-    strategy = distribution.create_strategy(strategy_name)
+    return predict_with(distribution.create_strategy(strategy_name), lengths, batch_size)
+
+
+def predict_with(strategy, lengths, batch_size):
     signature = {
         "values": tf.TensorSpec([batch_size, None], tf.float32),
         "example_index": tf.TensorSpec([batch_size], tf.int32),

@@ -106,6 +106,7 @@ def probabilities(folder):
     return np.array([json.loads(line)["probabilities"] for line in lines])
 
 
+@pytest.mark.slow
 def test_a_program_fine_tunes_and_predicts_the_same_on_four_replicas(four_cpus, tmp_path):
     settings = {
         **made_rows.write_own(tmp_path, num_train=21, num_dev=10),

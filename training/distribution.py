@@ -113,10 +113,20 @@ def from_all_workers(strategy, numbers):
     """
     if not is_multi_worker(strategy):
         return np.array([numbers])
-    mine = strategy.experimental_distribute_values_from_function(
-        lambda _: tf.constant([numbers], tf.int64)
-    )
-    return strategy.gather(mine, axis=0).numpy()
+    return gather(strategy, tf.constant([numbers], tf.int64))
+
+
+def gather(strategy, value):
+    """Joins what each replica of all workers has given: array, [rows of all replicas, ...].
+
+    Args:
+        strategy: tf.distribute.Strategy.
+        value: what `strategy.run` returned for one output, [B, ...] on each replica.
+    """
+    # Of a worker with one replica `run` returns the tensor, and `gather` would take it for all.
+    if is_multi_worker(strategy) and not isinstance(value, tf.distribute.DistributedValues):
+        value = strategy.experimental_distribute_values_from_function(lambda _, own=value: own)
+    return strategy.gather(value, axis=0).numpy()
 
 
 def largest(strategy, numbers):

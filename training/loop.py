@@ -92,9 +92,9 @@ def predict(prediction_step, dataset):
     strategy, parts, indices = prediction_step.strategy, {}, []
     for batch in distribution.distribute(dataset, strategy):
         outputs, index = prediction_step.run(batch)
-        indices.append(strategy.gather(index, axis=0).numpy())
+        indices.append(distribution.gather(strategy, index))
         for name, output in outputs.items():
-            parts.setdefault(name, []).append(strategy.gather(output, axis=0).numpy())
+            parts.setdefault(name, []).append(distribution.gather(strategy, output))
     if not indices:
         raise ValueError("Prediction must have at least one batch. Received: an empty dataset.")
     index = np.concatenate(indices)
