@@ -86,11 +86,13 @@ def test_weights_trained_in_half_precision_are_float32_wherever_they_go(half, tm
     dtypes = reader.get_variable_to_dtype_map()
     assert {dtypes[name] for name in model.named_variables()} == {tf.float32}
     exact = models.PretrainingModel(small_config(), seed=1)
-    initialization.initialize(exact.named_variables(), str(index))
+    told = initialization.initialize(exact.named_variables(), str(index))
+    assert told.endswith("unused 0.")
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     exact.export(tmp_path / "saved", verbose=False, input_signature=[signature(batch)])
-    served = tf.saved_model.load(str(tmp_path / "saved")).serve(batch)
+    artifact = tf.saved_model.load(str(tmp_path / "saved"))
+    served = artifact.serve(batch)
     for name, logits in model(batch).items():
         np.testing.assert_array_equal(loaded(batch)[name], logits)
         np.testing.assert_allclose(exact(batch)[name], logits, atol=0.3)

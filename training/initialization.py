@@ -12,7 +12,7 @@ from training import weight_files
 SLOTS = frozenset({"adam_m", "adam_v", "Adam", "Adam_1"})
 COUNTERS = frozenset(
     {"global_step", "examples_seen", "skipped_steps", "skipped_in_a_row", "num_updates"}
-    | {"beta1_power", "beta2_power"}
+    | {"loss_scale", "loss_scale_good_steps", "beta1_power", "beta2_power"}
 )
 
 
