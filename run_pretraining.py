@@ -40,6 +40,11 @@ MAX_SEQ_LENGTH = flags.DEFINE_integer(
 MAX_PREDICTIONS_PER_SEQ = flags.DEFINE_integer(
     "max_predictions_per_seq", None, "P. Not given: the records'.", lower_bound=1
 )
+BATCH_BY_LENGTH = flags.DEFINE_bool(
+    "batch_by_length",
+    False,
+    "Batches of examples of like length, each as long as they ask, so that padding costs little.",
+)
 TOKENIZER = flags.DEFINE_string(
     "tokenizer", None, "The records' tokenizer. Not given: the folder beside them, if any."
 )
@@ -78,6 +83,12 @@ def check_flags():
         raise ValueError(
             f"`{given[0]}` is for `dynamic_masking`: records have the masks that they were made "
             f"with. Received: {given[0]} without it."
+        )
+    on_tpu = flags.FLAGS.use_tpu or flags.FLAGS.strategy == "tpu"
+    if BATCH_BY_LENGTH.value and on_tpu:
+        raise ValueError(
+            "`batch_by_length` must be off on TPUs, which want batches of one shape. Received: it "
+            "and a TPU."
         )
     if MODEL.value and ALBERT_CONFIG_FILE.value:
         raise ValueError(
@@ -173,23 +184,6 @@ def choose_masking(records, seed):
     return masking, {name: getattr(chosen, name) for name in pretraining_examples.OF_MASKING}
 
 
-def load_weights(model, source, required_prefix):
-    """Loads weights alone, if there is a source, and prints what was matched.
-
-    Args:
-        model: PretrainingModel.
-        source: a run's folder, a TF1 checkpoint, a Hugging Face folder, or None.
-        required_prefix: names that begin with it must all be in the source.
-    """
-    if not source:
-        return
-    from folders import model_folder
-
-    print(
-        model_folder.load_weights(model.named_variables(), source, required_prefix=required_prefix)
-    )
-
-
 def seal_folder(config, records, settings):
     """Writes config, settings (a dict) and the records' tokenizer into the output folder."""
     from folders import model_folder
@@ -209,6 +203,7 @@ def main():
     import tensorflow as tf
 
     from data import input_pipeline, record_verification
+    from folders import model_folder
     from modeling import losses, models, precision
     from runs import pretraining_records, pretraining_report
     from training import distribution, loop, run, step
@@ -232,7 +227,8 @@ def main():
     with strategy.scope(), precision.scope(settings.precision):
         model = models.PretrainingModel(config, seed=settings.seed)
         model.encoder.recompute = settings.recompute
-        state = run.create_state(model.named_variables(), settings) if DO_TRAIN.value else None
+        variables = model.named_variables()
+        state = run.create_state(variables, settings) if DO_TRAIN.value else None
     pretraining_report.print_run(
         config,
         settings,
@@ -257,8 +253,13 @@ def main():
             batch_size=settings.train_batch_size,
             seed=settings.seed,
             skip_examples=skip_examples,
+            by_length=BATCH_BY_LENGTH.value,
             masking=masking,
         )
+
+    def begin():
+        if weights:
+            print(model_folder.load_weights(variables, weights))
 
     def evaluate():
         batches = dataset(records.heldout, training=False, batch_size=settings.eval_batch_size)
@@ -268,20 +269,22 @@ def main():
     evaluation_step = step.EvaluationStep(forward, objectives, strategy)
     try:
         if DO_TRAIN.value:
-            batch = settings.train_batch_size
+            units = {"examples": settings.train_batch_size}
+            if not BATCH_BY_LENGTH.value:
+                units["tokens"] = units["examples"] * records.lengths["max_seq_length"]
             train_step = step.TrainStep(
                 forward, objectives, state=state, config=settings, strategy=strategy
             )
             run.train_in_folder(
                 train_step,
                 OUTPUT_DIR.value,
-                begin=lambda: load_weights(model, INIT_CHECKPOINT.value, required_prefix="bert/"),
+                begin=begin,
                 make_dataset=training_data,
-                units={"examples": batch, "tokens": batch * records.lengths["max_seq_length"]},
+                units=units,
                 evaluate=evaluate if DO_EVAL.value else None,
             )
         else:
-            load_weights(model, INIT_CHECKPOINT.value or OUTPUT_DIR.value, required_prefix="")
+            print(model_folder.load_weights(variables, weights, required_prefix=""))
             print("  ".join(f"{name} {value:.4f}" for name, value in evaluate().items()))
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
         files = records.train + records.heldout

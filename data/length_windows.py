@@ -45,8 +45,8 @@ def trimmed(examples, rows):
     """Picks rows of a dict of tensors, and cuts sequences to a length that the longest fits in."""
     batch = {name: tf.gather(values, rows) for name, values in examples.items()}
     full_length = batch["input_mask"].shape[1]
-    lengths = [length for length in static_lengths.LENGTHS if length < full_length]
+    shorter = [length for length in static_lengths.LENGTHS if length < full_length]
+    lengths = tf.constant([*shorter, full_length])
     longest = tf.reduce_max(tf.reduce_sum(batch["input_mask"], axis=1))
-    reaching = tf.searchsorted(lengths, longest[tf.newaxis])[0]
-    length = tf.constant([*lengths, full_length])[reaching]
+    length = lengths[tf.searchsorted(lengths, longest[tf.newaxis])[0]]
     return batch | {name: batch[name][:, :length] for name in SEQUENCES}

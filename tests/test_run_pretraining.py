@@ -145,6 +145,15 @@ def test_a_run_in_micro_batches_half_precision_and_recomputed_saves_float32_weig
         assert value.dtype in (np.float32, np.int64) and np.isfinite(value).all(), name
 
 
+def test_a_run_in_batches_of_like_length_counts_its_examples_and_is_refused_on_a_tpu(small):
+    settings = {**small, "batch_by_length": True}
+    result = programs.succeed(programs.call("run_pretraining", **settings))
+    assert tensors(small["output_dir"])["examples_seen"] == 16
+    assert "examples/s" in result.stdout and "tokens/s" not in result.stdout
+    refused = programs.call("run_pretraining", **settings, use_tpu=True, tpu_name="local")
+    assert refused.returncode == 1 and "`batch_by_length` must be off on TPUs" in refused.stderr
+
+
 def test_empty_target_slots_change_no_metric(small, tmp_path):
     programs.succeed(programs.call("run_pretraining", **small))
     examples = made_records.random_examples(10)
