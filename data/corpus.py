@@ -119,6 +119,12 @@ def num_text_bytes(path):
         return file.seek(0, io.SEEK_END)
 
 
+def num_mark_bytes(path):
+    """Returns how many bytes of a file are a byte order mark, which is no text: 3 or 0."""
+    with open_text(path) as file:
+        return len(UTF8_MARK) if file.read(len(UTF8_MARK)) == UTF8_MARK else 0
+
+
 def _read(file, path, num_bytes):
     """Reads some bytes; damage in a packed file becomes an error that names the file."""
     try:

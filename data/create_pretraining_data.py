@@ -25,7 +25,7 @@ import time
 import tqdm
 
 import command_line
-from data import corpus, corpus_parts, creation_report, record_making, tokenization
+from data import beam_pipeline, corpus, corpus_parts, creation_report, record_making, tokenization
 from data.creation_settings import CreationSettings
 from data.files import is_remote
 from data.pretraining_examples import ExampleSettings
@@ -100,8 +100,8 @@ def tasks(paths, counts, dupe_factor, num_training_bytes):
                 yield record_making.Task(part, range(1))
 
 
-def create(settings, example_settings, tokenizer, paths):
-    """Makes the records of a text and writes them.
+def choose_recipe(settings, example_settings, tokenizer, paths):
+    """Returns the record_making.Recipe, after a look at a sample of the text.
 
     Args:
         settings: CreationSettings.
@@ -109,31 +109,41 @@ def create(settings, example_settings, tokenizer, paths):
         tokenizer: a Tokenizer.
         paths: list[str], the text files.
 
+    Raises:
+        ValueError: the tokenizer does not know the text's words.
+    """
+    lines = sample_lines(paths)
+    check_unknown_rate(lines, tokenizer, settings.max_unknown_rate)
+    unspaced_words = choose_unspaced_words(lines, settings.unspaced_words)
+    return record_making.Recipe(
+        tokenizer, example_settings, unspaced_words, settings.fail_on_bad_bytes
+    )
+
+
+def create(settings, recipe, paths):
+    """Makes the records of a text and writes them, on this machine.
+
+    Args:
+        settings: CreationSettings.
+        recipe: record_making.Recipe.
+        paths: list[str], the text files.
+
     Returns:
-        (CorpusCounts, list of record_sets.RecordSet): what was read, what was written.
+        (CorpusCounts, list of record_sets.WrittenSet): what was read, what was written.
 
     Raises:
         ValueError: there is no example for a file, or what the text's checks raise.
         OSError: a file cannot be read or written.
     """
-    lines = sample_lines(paths)
-    check_unknown_rate(lines, tokenizer, settings.max_unknown_rate)
-    unspaced_words = choose_unspaced_words(lines, settings.unspaced_words)
-    recipe = record_making.Recipe(
-        tokenizer, example_settings, unspaced_words, settings.fail_on_bad_bytes
-    )
     num_bytes = sum(map(corpus.num_text_bytes, paths))
-    num_training_bytes = None
-    if settings.heldout_file:
-        num_training_bytes = round(num_bytes * (1 - settings.heldout_fraction))
-    counts = corpus.CorpusCounts()
-    work = tasks(paths, counts, example_settings.dupe_factor, num_training_bytes)
-    useful = -(-num_bytes * example_settings.dupe_factor // BYTES_A_WORKER)
-    num_workers = max(1, min(settings.num_workers, useful))
-    num_rounds = len(record_making.passes_over(example_settings.dupe_factor))
+    num_training_bytes = settings.num_training_bytes(num_bytes)
+    counts, dupe_factor = corpus.CorpusCounts(), recipe.settings.dupe_factor
+    work = tasks(paths, counts, dupe_factor, num_training_bytes)
+    num_workers = max(1, min(settings.num_workers, -(-num_bytes * dupe_factor // BYTES_A_WORKER)))
+    num_rounds = len(record_making.passes_over(dupe_factor))
     with contextlib.ExitStack() as stack:
         results = stack.enter_context(record_making.results(recipe, work, num_workers))
-        sets = open_record_sets(settings, example_settings.dupe_factor)
+        sets = open_record_sets(settings, dupe_factor)
         for record_set in sets:
             stack.enter_context(record_set)
         bar = tqdm.tqdm(
@@ -144,9 +154,10 @@ def create(settings, example_settings, tokenizer, paths):
             sets[result.task.part.is_heldout].write(result)
             counts.add(result.corpus_counts)
             bar.update(sum(len(block.data) for block in result.task.part.blocks))
-        for record_set in sets:
+        written = [record_set.written for record_set in sets]
+        for record_set in written:
             record_set.check(counts)
-    return counts, sets
+    return counts, written
 
 
 def open_record_sets(settings, dupe_factor):
@@ -155,9 +166,9 @@ def open_record_sets(settings, dupe_factor):
     command_line.prepare_tensorflow()
     from data import record_sets
 
-    sets = [record_sets.RecordSet("training", output_files, dupe_factor)]
+    sets = [record_sets.RecordSet(record_sets.TRAINING, output_files, dupe_factor)]
     if heldout_files:
-        sets.append(record_sets.RecordSet("held-out", heldout_files, 1))
+        sets.append(record_sets.RecordSet(record_sets.HELDOUT, heldout_files, 1))
     return sets
 
 
@@ -196,7 +207,9 @@ def run(settings, example_settings):
     tokenizer = tokenization.load(settings.tokenizer_path(), lower=settings.do_lower_case)
 
     start = time.perf_counter()
-    counts, sets = create(settings, example_settings, tokenizer, paths)
+    recipe = choose_recipe(settings, example_settings, tokenizer, paths)
+    create_records = beam_pipeline.create if settings.runner == "beam" else create
+    counts, sets = create_records(settings, recipe, paths)
     flags = {**dataclasses.asdict(settings), **dataclasses.asdict(example_settings)}
     for record_set in sets:
         record_set.write_metadata(flags, example_settings, tokenizer, counts)

@@ -55,6 +55,15 @@ class CreationSettings:
         os.cpu_count() or 1,
         "Processes; fewer for a text too small for them. No effect on the examples.",
     )
+    runner: str = setting(
+        "local",
+        "Where the work is done: by --num_workers processes of this machine, or by Apache Beam "
+        "(requirements-beam.txt), which spreads it over a cluster. The examples are the same.",
+        ("local", "beam"),
+    )
+    beam_options: str = setting(
+        "", "Options of Beam and its runners in one string, such as '--runner=DataflowRunner ...'."
+    )
     verify: bool = setting(False, "Check the records of --output_file instead of making any.")
 
     def __post_init__(self):
@@ -69,6 +78,15 @@ class CreationSettings:
                 raise ValueError(
                     f"`{name}` must lie in [{low}, {high}]. Received: {getattr(self, name)}."
                 )
+        if self.beam_options and self.runner != "beam":
+            raise ValueError(
+                f"`beam_options` are for --runner=beam. Received: them and --runner={self.runner}."
+            )
+        if self.runner == "beam" and len(split_names(self.output_file)) > 1:
+            raise ValueError(
+                "`output_file` must be one name for --runner=beam, and `num_shards` the number of "
+                f"files. Received: {self.output_file}."
+            )
         if not self.output_file:
             raise ValueError("`output_file` must name the files to write. Received: none.")
         if not (self.input_file or self.verify):
@@ -118,6 +136,10 @@ class CreationSettings:
     def heldout_files(self):
         """Returns the paths of the held-out records, list[str]."""
         return split_names(self.heldout_file)
+
+    def num_training_bytes(self, num_bytes):
+        """Returns how many of a text's bytes are not held out, or None where none are."""
+        return round(num_bytes * (1 - self.heldout_fraction)) if self.heldout_file else None
 
     def files_to_verify(self):
         """Returns the record files that exist under the names or patterns of `output_file`.

@@ -36,6 +36,11 @@ def read_bytes(path):
         return file.read()
 
 
+def remove(path):
+    """Removes a file."""
+    _gfile().remove(path) if is_remote(path) else os.remove(path)
+
+
 def write_bytes(path, content):
     """Writes a file that is either whole or not there, and its folder.
 

@@ -11,49 +11,22 @@ from data.records import ShardWriter
 
 TOKENIZER_FOLDER = "tokenizer"  # Beside the records, so that training can keep it.
 VERSIONED = ("tensorflow", "sentencepiece", "numpy")  # What made the data.
+TRAINING, HELDOUT = "training", "held-out"  # The sets of a run.
 
 
-class RecordSet:
-    """Some files of records, with what was counted for them; a context manager.
-
-    As `records.ShardWriter`, of which it may hold several: where there are as many files
-    as passes or more, each pass has files of its own, so that reading files in random
-    order mixes the passes.
+@dataclasses.dataclass(frozen=True)
+class WrittenSet:
+    """A set of record files as they were written.
 
     Attributes:
-        name: str, "training" or "held-out".
+        name: TRAINING or HELDOUT.
         counts: ExampleCounts.
+        shards: list of {"file", "num_examples", "num_bytes"}, by name of the file.
     """
 
-    def __init__(self, name, files, num_passes):
-        """Takes the set's name, list[str] of paths, and how many passes come."""
-        num_writers = min(len(files), num_passes)
-        self.name, self.counts = name, ExampleCounts()
-        self._writers = [ShardWriter(files[index::num_writers]) for index in range(num_writers)]
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self):
-        """Opens the files under temporary names; raises OSError where one cannot be."""
-        with contextlib.ExitStack() as stack:
-            for writer in self._writers:
-                stack.enter_context(writer)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, kind, error, traceback):
-        return self._stack.__exit__(kind, error, traceback)
-
-    def write(self, result):
-        """Writes a record_making.Result."""
-        for number, records in zip(result.task.passes, result.records, strict=True):
-            self._writers[number % len(self._writers)].write(records)
-        self.counts.add(result.example_counts)
-
-    @property
-    def shards(self):
-        """The files: list of {"file", "num_examples", "num_bytes"}, by name."""
-        shards = [shard for writer in self._writers for shard in writer.shards]
-        return sorted(shards, key=lambda shard: shard["file"])
+    name: str
+    counts: ExampleCounts
+    shards: list[dict]
 
     def check(self, corpus_counts):
         """Raises ValueError, with the reason, where a file would be empty."""
@@ -92,3 +65,47 @@ class RecordSet:
                 versions={name: importlib.metadata.version(name) for name in VERSIONED},
             )
         )
+
+
+class RecordSet:
+    """Some files of records, with what was counted for them; a context manager.
+
+    As `records.ShardWriter`, of which it may hold several: where there are as many files
+    as passes or more, each pass has files of its own, so that reading files in random
+    order mixes the passes.
+
+    Attributes:
+        name: TRAINING or HELDOUT.
+        counts: ExampleCounts.
+    """
+
+    def __init__(self, name, files, num_passes):
+        """Takes the set's name, list[str] of paths, and how many passes come."""
+        num_writers = min(len(files), num_passes)
+        self.name, self.counts = name, ExampleCounts()
+        self._writers = [ShardWriter(files[index::num_writers]) for index in range(num_writers)]
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self):
+        """Opens the files under temporary names; raises OSError where one cannot be."""
+        with contextlib.ExitStack() as stack:
+            for writer in self._writers:
+                stack.enter_context(writer)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        return self._stack.__exit__(kind, error, traceback)
+
+    def write(self, result):
+        """Writes a record_making.Result."""
+        for number, records in zip(result.task.passes, result.records, strict=True):
+            self._writers[number % len(self._writers)].write(records)
+        self.counts.add(result.example_counts)
+
+    @property
+    def written(self):
+        """The WrittenSet of what was written so far."""
+        shards = [shard for writer in self._writers for shard in writer.shards]
+        shards.sort(key=lambda shard: shard["file"])
+        return WrittenSet(self.name, self.counts, shards)
