@@ -122,7 +122,7 @@ def of_texts(exported, text, text_b):
     found = of_features(exported, made)
     if not in_windows:
         return found
-    logits = classified_rows.per_row(made, found["logits"])
+    logits = tf.constant(classified_rows.per_row(made, found["logits"]))
     return {name: values.numpy() for name, values in exported.of_logits(logits).items()}
 
 

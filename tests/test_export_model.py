@@ -4,6 +4,7 @@ import sys
 import keras
 import made_exports
 import made_folders
+import made_rows
 import numpy as np
 import programs
 import pytest
@@ -143,6 +144,20 @@ def test_a_model_in_mixed_precision_is_exported_and_read_again(policy, tmp_path)
     assert mixed.model.compute_dtype == policy.removeprefix("mixed_")
     assert export_checks.difference(run, mixed) < 0.1
     assert 1e-6 < export_checks.difference(run, whole) < 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_what_was_trained_in_half_precision_is_exported_in_float32(precision, tmp_path):
+    """Row X08 of user-demands.md."""
+    own, encoder = made_rows.write_own(tmp_path), made_rows.encoder(tmp_path)
+    settings = {**own, **encoder, **made_rows.TWO_STEPS, "num_train_steps": 5}
+    settings |= {"precision": precision, "output_dir": tmp_path / "run"}
+    programs.succeed(programs.call("run_classifier", **settings))
+    flags = {"model_folder": tmp_path / "run", "output_dir": tmp_path / "out"}
+    programs.succeed(programs.call("export_model", **flags))
+    report = json.loads((tmp_path / "out" / "export.json").read_text())
+    assert max(report["check"]["largest_difference"].values()) < 1e-5
 
 
 def test_a_sequence_longer_than_the_table_of_positions_is_an_error(made):

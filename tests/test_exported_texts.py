@@ -67,7 +67,8 @@ def test_a_fresh_process_answers_as_predict_does(kind, made, tmp_path):
 
 def test_long_texts_are_read_in_windows_where_the_model_was_trained_so(tmp_path_factory):
     make = made_exports.maker(tmp_path_factory)
-    folder, out, _ = make("classes", long_texts="windows")
+    folder, out, exported = make("classes", long_texts="windows")
+    assert exported.reading.long_texts == from_folder(folder).reading.long_texts == "windows"
     texts = [" ".join([STORY] * 5), STORY, "", "fox", " ".join(["fox"] * 31)]
     others = ["", " ".join([STORY] * 2), " ".join([STORY] * 5), "river", "the"]
     served = tf.saved_model.load(str(out)).signatures["text"]
@@ -76,8 +77,6 @@ def test_long_texts_are_read_in_windows_where_the_model_was_trained_so(tmp_path_
     rows = from_folder(folder).classify(pairs)
     expected = [list(row["probabilities"].values()) for row in rows]
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    cut = from_folder(folder, long_texts="cut").classify(pairs[:1])[0]["probabilities"]
-    assert not np.allclose(found[0], list(cut.values()), atol=1e-4)
 
 
 def test_several_labels_are_told_apart(made):
@@ -128,7 +127,7 @@ def test_choices_are_those_of_predict_in_blanks_and_behind(made):
         "the fox _ finds the river then the sailor opens the letter near the old window",
     ]
     options = [[" old ", "young", "red"], ["the fox", "sailor", "a"], ["the sailor", "fox", ""]]
-    options += [["river", "b _ c", "\t9"], ["old", " red ", ""], ["red", "red", "red"]]
+    options += [["river", "b _ c", "\t9"], ["old", " red ", ""], ["red", "blue", "sailor"]]
     contexts = [STORY, STORY * 4, "the fox .", "", STORY, STORY]
     served = tf.saved_model.load(str(out)).signatures["text"]
     found = served(
