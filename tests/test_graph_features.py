@@ -7,7 +7,7 @@ import tensorflow as tf
 from data import classification, graph_features, graph_tokenization, length_batches
 from data.classification_tables import Table
 
-WORDS = "old fox river sailor letter".split(" ")
+WORDS = ["old", "fox", "river", "sailor", "letter"]
 
 
 def strings(texts):
