@@ -151,7 +151,7 @@ def test_a_run_in_batches_of_like_length_counts_its_examples_and_is_refused_on_a
     assert tensors(small["output_dir"])["examples_seen"] == 16
     assert "examples/s" in result.stdout and "tokens/s" not in result.stdout
     refused = programs.call("run_pretraining", **settings, use_tpu=True, tpu_name="local")
-    assert refused.returncode == 1 and "`batch_by_length` must be off on TPUs" in refused.stderr
+    assert refused.exit_code == 1 and "`batch_by_length` must be off on TPUs" in refused.stderr
 
 
 def test_empty_target_slots_change_no_metric(small, tmp_path):
