@@ -209,7 +209,9 @@ def test_an_unknown_strategy_and_a_missing_cluster_are_refused(monkeypatch):
 def train_deterministically(arrays, folder, num_steps):
     """Trains from the newest checkpoint of `folder` to `num_steps`, saves, returns the bytes."""
     distribution.make_deterministic(0)
-    train_step, _ = toy.make(distribution.create_strategy("one_device"), dropout=0.2)
+    train_step, _ = toy.make(
+        distribution.create_strategy("one_device"), dropout=0.2, deterministic=True
+    )
     saved = checkpoints.Checkpoints(folder, train_step.state.variables())
     saved.restore()
     done = int(train_step.state.step)

@@ -185,14 +185,21 @@ class TrainStep:
     def _loop(self, iterator, num_steps, totals):
         most, waited = self.config.max_skipped_steps, tf.zeros([], tf.float64)
         while num_steps > 0 and self.state.skipped_in_a_row < most:
-            before = tf.timestamp()
-            with tf.control_dependencies([before]):
-                batch = next(iterator)
-            with tf.control_dependencies(tf.nest.flatten(batch, expand_composites=True)):
-                waited += tf.timestamp() - before
+            batch, seconds = self._next_batch(iterator)
+            waited += seconds
             totals = tf.nest.map_structure(tf.add, totals, self._one_step(batch))
             num_steps -= 1
         return totals, waited
+
+    def _next_batch(self, iterator):
+        """Returns (batch, float64[]: seconds it was waited for; 0 under `deterministic`)."""
+        if self.config.deterministic:  # TensorFlow has no clock then.
+            return next(iterator), tf.zeros([], tf.float64)
+        before = tf.timestamp()
+        with tf.control_dependencies([before]):
+            batch = next(iterator)
+        with tf.control_dependencies(tf.nest.flatten(batch, expand_composites=True)):
+            return batch, tf.timestamp() - before
 
     def _host_loop(self, iterator, num_steps, totals):
         waited = 0.0
