@@ -7,6 +7,7 @@ decides where, in which order, and which file each of them goes to.
 import dataclasses
 import functools
 import json
+import logging
 import os
 import shlex
 
@@ -163,6 +164,36 @@ def connect(pipeline, texts, recipe, outputs, report_path):
     report | "Line" >> beam.Map(report_line) | "Report" >> write
 
 
+def open_pipeline(words):
+    """Returns the beam.Pipeline of some options; without a runner, it runs on this machine.
+
+    Beam's own choice without a runner is a program that it downloads for it.
+
+    Args:
+        words: str, the options as on a command line.
+
+    Raises:
+        ValueError: Beam is not installed.
+    """
+    logging.disable(logging.WARNING)  # On importing, Beam tells of each cloud it finds nothing of.
+    try:
+        import apache_beam as beam
+        from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+        from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+    except ImportError as error:
+        raise ValueError(
+            "`runner=beam` needs Apache Beam: `pip install -r requirements-beam.txt`. Received: "
+            f"a Python without it ({error})."
+        ) from error
+    finally:
+        logging.disable(logging.NOTSET)
+    options = PipelineOptions(shlex.split(words))
+    if options.view_as(StandardOptions).runner:
+        return beam.Pipeline(options=options)
+    logging.getLogger("apache_beam").setLevel(logging.WARNING)
+    return beam.Pipeline(FnApiRunner(), options)
+
+
 def create(settings, recipe, paths):
     """Makes the records of a text and writes them, wherever Beam's options say.
 
@@ -177,15 +208,6 @@ def create(settings, recipe, paths):
     Raises:
         ValueError: Beam is not installed, or there is no example for a file.
     """
-    try:
-        import apache_beam as beam
-        from apache_beam.options.pipeline_options import PipelineOptions
-    except ImportError as error:
-        raise ValueError(
-            "`runner=beam` needs Apache Beam: `pip install -r requirements-beam.txt`. Received: "
-            f"a Python without it ({error})."
-        ) from error
-
     num_training_bytes = None
     if settings.heldout_file:
         num_training_bytes = settings.num_training_bytes(sum(map(corpus.num_text_bytes, paths)))
@@ -194,7 +216,7 @@ def create(settings, recipe, paths):
     if settings.heldout_file:
         outputs[HELDOUT] = (*os.path.splitext(settings.heldout_file), 1)
     report_path = os.path.join(os.path.dirname(settings.output_file), REPORT_FILE)
-    with beam.Pipeline(options=PipelineOptions(shlex.split(settings.beam_options))) as pipeline:
+    with open_pipeline(settings.beam_options) as pipeline:
         connect(pipeline, texts, recipe, outputs, report_path)
     counts, sets = read_report(report_path, list(outputs))
     for record_set in sets:

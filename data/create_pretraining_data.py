@@ -200,7 +200,7 @@ def run(settings, example_settings):
         return verify(settings)
     if settings.random_next_sentence:
         example_settings = dataclasses.replace(example_settings, sentence_objective="nsp")
-    if is_remote(settings.input_file):
+    if settings.runner == "beam" or is_remote(settings.input_file):
         command_line.prepare_tensorflow()
     paths = corpus.expand_patterns(settings.input_file)
     settings.output_files()  # Raises what it raises before any work.

@@ -62,7 +62,9 @@ class CreationSettings:
         ("local", "beam"),
     )
     beam_options: str = setting(
-        "", "Options of Beam and its runners in one string, such as '--runner=DataflowRunner ...'."
+        "",
+        "Options of Beam in one string, such as '--runner=DataflowRunner --project=...'; without a "
+        "runner, this machine: '--direct_num_workers=0 --direct_running_mode=multi_processing'.",
     )
     verify: bool = setting(False, "Check the records of --output_file instead of making any.")
 
