@@ -35,6 +35,7 @@ FOLDER = flags.DEFINE_string("folder", None, "Where to work; not given: a tempor
 KINDS = ("SIGKILL", "SIGTERM", "full disk", "checkpoint", "records at start", "records")
 TOKENS, MASKED, VOCABULARY, BATCH = 32, 5, 500, 8
 CALIBRATION_STEPS = 200
+LAST_STEPS = 1000  # Undisturbed: four epochs, in which a file that was cut is opened again.
 TINY = {
     "vocab_size": VOCABULARY,
     "hidden_size": 32,
@@ -147,7 +148,7 @@ def choose_num_steps(soak, minutes, num_kills):
     rate = np.median([row["examples_per_second"] for row in rows]) / BATCH
     restart = max(seconds - CALIBRATION_STEPS / rate, 0)
     left = minutes * 60 - seconds - (num_kills + 2) * restart
-    return max(200 + 50 * num_kills, int(rate * left / 2))
+    return max(2 * LAST_STEPS + 50 * num_kills, int(rate * left / 2))
 
 
 def read_rows(folder):
@@ -255,7 +256,7 @@ def differences(soak):
 
 def break_often(soak, num_steps, num_kills, generator):
     """Breaks one run at random steps, then lets it end; prints a row for each time."""
-    steps = sorted(generator.sample(range(1, num_steps - 100), num_kills))
+    steps = sorted(generator.sample(range(1, num_steps - LAST_STEPS), num_kills))
     kinds = list(itertools.islice(itertools.cycle(KINDS), num_kills))
     generator.shuffle(kinds)
     print("| broken by | began at step | broken after step | exit code |\n|---|---|---|---|")
