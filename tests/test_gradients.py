@@ -86,6 +86,39 @@ def test_the_counts_cost_no_forward_pass_and_idle_variables_have_no_gradient():
     assert [float(part) for part in totals["loss"]] == [24, 6]
 
 
+def needed_operations(graph):
+    """Returns the types of what outputs and effects of a graph depend on: no more is run."""
+    needed, waiting = set(), [t.op for t in graph.outputs] + list(graph.control_outputs)
+    while waiting:
+        operation = waiting.pop()
+        if operation not in needed:
+            needed.add(operation)
+            waiting += [t.op for t in operation.inputs] + list(operation.control_inputs)
+    return {operation.type for operation in needed}
+
+
+def test_an_alberts_counts_need_no_product_outside_the_loop():
+    config = made_models.small_config(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    model, batch = made_models.random_model(config), made_models.random_batch(config)
+
+    def forward(batch, seed):
+        outputs = model(batch, training=True, dropout_seed=seed)
+        return losses.pretraining_losses(outputs, batch)
+
+    def operations(num_parts):
+        loss_gradients = gradients.LossGradients(
+            forward,
+            losses.OBJECTIVES["sop"],
+            variables=model.named_variables(),
+            num_micro_batches=num_parts,
+        )
+        run = tf.function(loss_gradients.of)
+        return needed_operations(run.get_concrete_function(batch, tf.constant([1, 2])).graph)
+
+    products = {"MatMul", "BatchMatMulV2", "GatherV2"}
+    assert products & operations(1) and not products & operations(2)
+
+
 def test_an_albert_is_trained_by_micro_batches_as_by_one():
     config = made_models.small_config()
     strategy = distribution.create_strategy("one_device")
