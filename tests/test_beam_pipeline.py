@@ -7,8 +7,9 @@ from created_data import create, english_tokenizer, write_text
 
 from data import beam_pipeline, corpus, corpus_parts, metadata, record_making, record_reading
 
+HAS_BEAM = bool(importlib.util.find_spec("apache_beam"))
 needs_beam = pytest.mark.skipif(
-    not importlib.util.find_spec("apache_beam"),
+    not HAS_BEAM,
     reason="Apache Beam is an extra: requirements-beam.txt.",
 )
 
@@ -105,3 +106,10 @@ def test_a_text_without_examples_leaves_an_error_and_no_file(tokenizer_folder, t
             runner="beam",
         )
     assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.skipif(HAS_BEAM, reason="Apache Beam is installed.")
+def test_without_beam_the_remedy_is_named(tokenizer_folder, tmp_path):
+    text = write_text(tmp_path / "text.txt")
+    with pytest.raises(ValueError, match="`pip install -r requirements-beam.txt`"):
+        create(tokenizer_folder, text, tmp_path / "x.tfrecord", runner="beam")

@@ -22,6 +22,8 @@ def tokenizer_folder(tmp_path_factory):
         ({"input_file": ""}, "`input_file` must name"),
         ({"heldout_fraction": 1.5}, "`heldout_fraction` must lie"),
         ({"num_workers": 0}, "`num_workers` must lie"),
+        ({"beam_options": "--streaming"}, "`beam_options` are for --runner=beam"),
+        ({"runner": "beam", "output_file": "a,b"}, "`output_file` must be one name"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, message):

@@ -152,3 +152,12 @@ def test_flags_that_would_do_nothing_are_refused(toy, tmp_path, flags, said):
     result = train(tmp_path / "output", toy, **flags)
     assert result.exit_code == 1 and said in result.stderr
     assert not (tmp_path / "output").exists()
+
+
+def test_the_benchmark_of_reading_measures_both_sides(toy, tmp_path):
+    file = tmp_path / "input.json"
+    sizes = {"batch_size": 8, "num_batches": 2, "rounds": 1}
+    result = programs.call("benchmarks.input_pipeline", input_file=toy, json=file, **sizes)
+    assert "dynamic / static" in programs.succeed(result).stdout
+    (measured,) = json.loads(file.read_text())
+    assert measured["static"]["examples_per_second"] > 0 < len(measured["dynamic"])
