@@ -122,8 +122,8 @@ def main():
             rounds.append(taken)
         print(f"round {number}: {taken}", file=sys.stderr)
     print(
-        f"ALBERT-{MODEL.value}, float32; {ROUNDS.value} window(s) of {length_windows.WINDOW} batches "
-        f"of {BATCH_SIZE.value}; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}."
+        f"ALBERT-{MODEL.value}, float32; {ROUNDS.value} window(s) of {length_windows.WINDOW} "
+        f"batches of {BATCH_SIZE.value}; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}."
     )
     print_table(rounds)
 
