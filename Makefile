@@ -3,6 +3,7 @@
 # make demo CORPUS=my.txt    the same up to the masks, from text of one's own: a sentence a
 #                            line, a blank line between documents (my.txt.gz will do)
 # make test                  the tests; make test PYTEST_ARGS="-k golden" runs some of them
+# make test-beam             the tests that need Apache Beam, in an environment of their own
 # make lint                  formatting and lint
 #
 # PYTHON names the Python (3.10 to 3.12) that the virtual environment .venv is made of.
@@ -15,7 +16,7 @@ CORPUS ?=
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test lint FORCE
+.PHONY: demo test test-beam lint FORCE
 
 RUN := .venv/bin/python
 INSTALL := $(RUN) -m pip install -qq --disable-pip-version-check
@@ -105,6 +106,15 @@ endif
 
 test: .venv/.installed
 	@$(RUN) -m pytest $(PYTEST_ARGS)
+
+test-beam: .venv-beam/.installed
+	@.venv-beam/bin/python -m pytest tests/test_beam_pipeline.py
+
+.venv-beam/.installed: requirements-beam.txt requirements.txt
+	@echo "== Installing $< into .venv-beam (minutes, the first time)"
+	@$(PYTHON) -m venv .venv-beam
+	@.venv-beam/bin/python -m pip install -qq --disable-pip-version-check -r $<
+	@touch $@
 
 lint: .venv/bin/ruff
 	@$(RUN) -m ruff format --check .
