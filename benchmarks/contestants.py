@@ -102,11 +102,29 @@ def limit_tensorflow(num_threads):
     return tf
 
 
+def make_step(settings, config):
+    """Builds a model of random weights and its TrainStep, as `run_pretraining.py` does."""
+    from modeling import losses, models
+    from training import distribution, run, step
+
+    strategy = distribution.create_strategy("one_device")
+    with strategy.scope():
+        model = models.PretrainingModel(config)
+        state = run.create_state(model.named_variables(), settings)
+
+    def forward(batch, dropout_seed):
+        outputs = model(batch, training=True, dropout_seed=dropout_seed)
+        return losses.pretraining_losses(outputs, batch)
+
+    return step.TrainStep(
+        forward, losses.OBJECTIVES["sop"], state=state, config=settings, strategy=strategy
+    )
+
+
 def ours(work):
     """Builds the step that `run_pretraining.py` takes, with its strategy and its loop."""
     tf = limit_tensorflow(work.num_threads)
-    from modeling import losses, models
-    from training import distribution, run, step
+    from training import distribution
 
     settings = TrainConfig(
         optimizer="adamw",
@@ -116,20 +134,9 @@ def ours(work):
         num_warmup_steps=0,
         train_batch_size=work.batch_size,
     )
-    strategy = distribution.create_strategy("one_device")
-    with strategy.scope():
-        model = models.PretrainingModel(work.config)
-        state = run.create_state(model.named_variables(), settings)
-
-    def forward(batch, dropout_seed):
-        outputs = model(batch, training=True, dropout_seed=dropout_seed)
-        return losses.pretraining_losses(outputs, batch)
-
-    train_step = step.TrainStep(
-        forward, losses.OBJECTIVES["sop"], state=state, config=settings, strategy=strategy
-    )
+    train_step = make_step(settings, work.config)
     dataset = tf.data.Dataset.from_tensors(work.batch()).repeat()
-    iterator = iter(distribution.distribute(dataset, strategy))
+    iterator = iter(distribution.distribute(dataset, train_step.strategy))
     return lambda: train_step.run(iterator, 1)["loss"]
 
 

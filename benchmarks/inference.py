@@ -25,6 +25,7 @@ from absl import flags
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import command_line
 from benchmarks import inference_contestants, limits, workers
+from benchmarks.rounds import median_ratio, times
 from data import classification, classification_tables, tokenization
 from data.features import pack
 from modeling import config
@@ -122,15 +123,6 @@ def measure(names, work, rounds):
             print(f"\rround {done + 1}", end="", file=sys.stderr, flush=True)
         print(file=sys.stderr)
     return results
-
-
-def times(result, clock):
-    return [step[clock] for step in result["steps"]]
-
-
-def median_ratio(numerators, denominators):
-    """Returns the median of the ratios of two equally long lists, round by round."""
-    return statistics.median(a / b for a, b in zip(numerators, denominators, strict=True))
 
 
 def summarise(results, work):

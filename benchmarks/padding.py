@@ -15,6 +15,7 @@ from absl import flags
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import command_line
+from benchmarks import contestants
 from modeling import config
 from training.config import TrainConfig
 
@@ -23,25 +24,6 @@ MODEL = flags.DEFINE_enum("model", "base", list(config.SIZES), "Size of the mode
 BATCH_SIZE = flags.DEFINE_integer("train_batch_size", 8, "Examples a step.", lower_bound=1)
 ROUNDS = flags.DEFINE_integer("rounds", 1, "Windows that each way trains on.", lower_bound=1)
 WAYS = {"padded": False, "by length": True}
-
-
-def make_step(settings, model_config):
-    """Builds a model and its TrainStep."""
-    from modeling import losses, models
-    from training import distribution, run, step
-
-    strategy = distribution.create_strategy("one_device")
-    with strategy.scope():
-        model = models.PretrainingModel(model_config)
-        state = run.create_state(model.named_variables(), settings)
-
-    def forward(batch, dropout_seed):
-        outputs = model(batch, training=True, dropout_seed=dropout_seed)
-        return losses.pretraining_losses(outputs, batch)
-
-    return step.TrainStep(
-        forward, losses.OBJECTIVES["sop"], state=state, config=settings, strategy=strategy
-    )
 
 
 class Way:
@@ -92,7 +74,7 @@ def make_ways():
             input_pipeline.pretraining_dataset(
                 files, batch_size=batch_size, training=True, by_length=by_length, **lengths
             ),
-            make_step(settings, config.size(MODEL.value, described.vocab_size)),
+            contestants.make_step(settings, config.size(MODEL.value, described.vocab_size)),
         )
         for name, by_length in WAYS.items()
     }

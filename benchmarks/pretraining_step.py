@@ -20,6 +20,7 @@ from absl import flags
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import command_line
 from benchmarks import contestants, limits, workers
+from benchmarks.rounds import median_ratio, times
 from modeling import config
 
 CONTESTANTS = flags.DEFINE_list(
@@ -100,15 +101,6 @@ def measure_first_step(name, work):
         worker.imported()
         first, *later = (worker.step()["seconds"] for _ in range(4))
     return first - min(later)
-
-
-def times(result, clock):
-    return [step[clock] for step in result["steps"]]
-
-
-def median_ratio(numerators, denominators):
-    """Returns the median of the ratios of two equally long lists, round by round."""
-    return statistics.median(a / b for a, b in zip(numerators, denominators, strict=True))
 
 
 def summarise(results, work):
