@@ -104,13 +104,14 @@ def limit_tensorflow(num_threads):
 
 def make_step(settings, config):
     """Builds a model of random weights and its TrainStep, as `run_pretraining.py` does."""
-    from modeling import losses, models
+    from modeling import losses, models, precision
     from training import distribution, run, step
 
     strategy = distribution.create_strategy("one_device")
-    with strategy.scope():
+    with strategy.scope(), precision.scope(settings.precision):
         model = models.PretrainingModel(config)
         state = run.create_state(model.named_variables(), settings)
+    model.encoder.recompute = settings.recompute
 
     def forward(batch, dropout_seed):
         outputs = model(batch, training=True, dropout_seed=dropout_seed)

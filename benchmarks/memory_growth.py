@@ -8,6 +8,7 @@ import gc
 import multiprocessing
 
 import command_line
+from benchmarks import contestants
 from modeling import memory
 from training.config import TrainConfig
 
@@ -48,17 +49,12 @@ def step_growth(model_config, batch_size, length, **settings):
     import numpy as np
     import tensorflow as tf
 
-    from modeling import losses, models, precision
-    from training import distribution, run, step
-
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     chosen = TrainConfig(
         learning_rate=1e-3, num_warmup_steps=0, train_batch_size=batch_size, **settings
     )
-    with precision.scope(chosen.precision):
-        model = models.PretrainingModel(model_config)
-    model.encoder.recompute = chosen.recompute
+    train_step = contestants.make_step(chosen, model_config)
     masked = batch_size, num_predictions(length)
 
     def batch(length):
@@ -71,17 +67,6 @@ def step_growth(model_config, batch_size, length, **settings):
             "example_weights": np.ones(batch_size, np.float32),
         }
 
-    def forward(batch, seed):
-        outputs = model(batch, training=True, dropout_seed=seed)
-        return losses.pretraining_losses(outputs, batch)
-
-    train_step = step.TrainStep(
-        forward,
-        losses.OBJECTIVES["sop"],
-        state=run.create_state(model.named_variables(), chosen),
-        config=chosen,
-        strategy=distribution.create_strategy("one_device"),
-    )
     signature = {
         name: tf.TensorSpec([batch_size, *[None] * (array.ndim - 1)], array.dtype)
         for name, array in batch(length).items()
@@ -98,7 +83,7 @@ def step_growth(model_config, batch_size, length, **settings):
     train_step.run(iterator, 2)
     grown = resident_memory("VmHWM") - before
     sizes = memory.StepSizes(batch_size, length, num_predictions(length), **settings)
-    num_parameters = sum(v.shape.num_elements() for v in model.named_variables().values())
+    num_parameters = sum(v.shape.num_elements() for v in train_step.state.named_variables.values())
     estimated = memory.estimate(model_config, sizes, num_parameters)
     return grown, estimated["gradients"] + estimated["activations"]
 

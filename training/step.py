@@ -215,7 +215,7 @@ class TrainStep:
 
     def _distributed_step(self, batch):
         """Runs a step on every replica and counts it."""
-        per_replica = self.strategy.run(self._replica_step, args=(batch,))
+        per_replica = self.strategy.run(self.replica_step, args=(batch,))
         # Every replica holds the same sums over all of them; the first one's will do.
         totals, finite = tf.nest.map_structure(
             lambda value: self.strategy.experimental_local_results(value)[0], per_replica
@@ -230,8 +230,11 @@ class TrainStep:
         state.skipped_in_a_row.assign((state.skipped_in_a_row + 1) * skipped)
         return totals
 
-    def _replica_step(self, batch):
-        """Runs one replica's part of a step.
+    def replica_step(self, batch):
+        """Runs one replica's part of a step; call it in replica context.
+
+        Args:
+            batch: the replica's part of a batch, as `forward` takes it.
 
         Returns:
             (dict of name to (sum, count) over all replicas, 0 where the step is skipped;
