@@ -1,6 +1,7 @@
 """Exports a trained model, so that it is served without this code.
 
     python export_model.py --model_folder=output --output_dir=exported
+    python export_model.py --model_folder=output --output_dir=exported --constant_weights
     python export_model.py --model_folder=output --output_dir=lite --format=tflite --quantize
     python export_model.py --model_folder=output --output_dir=onnx --format=onnx
 
@@ -34,6 +35,11 @@ class ExportConfig:
     output_dir: str | None = setting(None, "Folder for all that is written.")
     format: str = setting("saved_model", "What to write.", choices=FORMATS)
     quantize: bool = setting(False, "tflite: whether weights are int8, a quarter of the size.")
+    constant_weights: bool = setting(
+        False,
+        "saved_model: put the weights into the graph; small batches take less time on a CPU, "
+        "for more memory.",
+    )
     top_k: int = setting(5, "Pieces for each [MASK] that the text signature gives.")
 
     def __post_init__(self):
@@ -47,6 +53,11 @@ class ExportConfig:
             )
         if self.quantize and self.format != "tflite":
             raise ValueError(f"`quantize` is for tflite. Received: format={self.format}.")
+        if self.constant_weights and self.format != "saved_model":
+            raise ValueError(
+                "`constant_weights` is for saved_model; others have no variables. Received: "
+                f"format={self.format}."
+            )
         missing = [name for name in EXTRA.get(self.format, ()) if not find_spec(name)]
         if missing:
             raise ValueError(
@@ -117,13 +128,14 @@ def main():
     files.check_folder(settings.output_dir)
     trained = trained_models.load(settings.model_folder)
     print(f"{settings.model_folder} {trained.described()}")
-    exported = ExportedModel(trained, settings.top_k)
+    exported = ExportedModel(trained, settings.top_k, settings.constant_weights)
     run = export_formats.write(exported, settings.output_dir, settings.format, settings.quantize)
     found = measure(run, exported, settings)
     write_parts(trained, settings.output_dir)
     report = {
         "format": settings.format,
         "quantized": settings.quantize,
+        "constant_weights": settings.constant_weights,
         "model": trained.described(),
         "labels": list(trained.task["labels"]) if trained.task else [],
         "max_seq_length": exported.reading.max_seq_length,

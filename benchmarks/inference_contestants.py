@@ -147,28 +147,35 @@ def ours_compiled(work):
     return repeated(lambda batch: graph(batch).numpy(), batches, work)
 
 
-def ours_exported(work):
+def ours_exported(work, name="ours_exported", constant_weights=False):
     """Builds what export_model.py writes, loaded again; without XLA."""
     tf, model, _ = our_model(work)
     from serving import export_formats, exported_model, warm_model
 
-    module = tf.Module()
-    module.model = exported_model.unrolled(model)
-    module.weights = list(module.model.named_variables().values())
+    module, model = tf.Module(), exported_model.unrolled(model)
+
+    def encode(batch):
+        return warm_model.embeddings("mean", -1)(model, batch)
+
+    if constant_weights:
+        encode = exported_model.with_constants(model, encode)
+    else:
+        module.weights = list(model.named_variables().values())
     inputs = {name: tf.TensorSpec([None, None], tf.int32) for name in INPUTS}
-
-    def encode(**batch):
-        return warm_model.embeddings("mean", -1)(module.model, batch)
-
     with tempfile.TemporaryDirectory() as folder:
-        export_formats.save(module, folder, {"ids": (encode, inputs)})
+        export_formats.save(module, folder, {"ids": (lambda **batch: encode(batch), inputs)})
         loaded = tf.saved_model.load(folder)
     graph = loaded.signatures["ids"]
     batches = [
         {name: tf.constant(values) for name, values in batch.items()}
-        for batch in CONTESTANTS["ours_exported"].batches(work)
+        for batch in CONTESTANTS[name].batches(work)
     ]
     return repeated(lambda batch: graph(**batch)["vectors"].numpy(), batches, work)
+
+
+def ours_constant(work):
+    """Builds what export_model.py --constant_weights writes."""
+    return ours_exported(work, "ours_constant", constant_weights=True)
 
 
 def their_model(work, activation):
@@ -255,6 +262,9 @@ CONTESTANTS = {
     "ours_encoding": TextEncoder("ours, tf.function", OUR_MODULES, ours, **OURS),
     "ours_compiled": TextEncoder("ours, XLA", OUR_MODULES, ours_compiled, **OURS),
     "ours_exported": TextEncoder("ours, exported", OUR_MODULES, ours_exported, **OURS),
+    "ours_constant": TextEncoder(
+        "ours, exported --constant_weights", OUR_MODULES, ours_constant, **OURS
+    ),
     "sdpa": TextEncoder(
         "Hugging Face, PyTorch, sdpa", THEIR_MODULES, hugging_face, uses_tensorflow=False
     ),

@@ -6,6 +6,7 @@ then cost a tenth of a training step. XLA makes one loop of them.
 
 import contextlib
 import contextvars
+import functools
 
 import tensorflow as tf
 
@@ -25,11 +26,22 @@ def without_xla():
         _uses_xla.reset(token)
 
 
+@functools.cache
+def has_xla():
+    """Says whether XLA compiles for this process's own devices; the build for TPUs has none."""
+    with tf.init_scope():
+        try:
+            tf.function(tf.negative, jit_compile=True)(tf.zeros([]))
+        except (tf.errors.NotFoundError, tf.errors.InvalidArgumentError):
+            return False
+    return True
+
+
 def one_pass(function):
     """Returns a function that computes the same as `function`, compiled to few passes.
 
     Under TPUStrategy everything is compiled already, and `function` itself is called; also
-    `without_xla`.
+    `without_xla`, and where there is none.
 
     Args:
         function: of tensors, of elementwise operations and reductions over the last dimension.
@@ -38,6 +50,7 @@ def one_pass(function):
 
     def call(*tensors):
         is_tpu = isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
-        return compiled(*tensors) if _uses_xla.get() and not is_tpu else function(*tensors)
+        fuses = _uses_xla.get() and not is_tpu and has_xla()
+        return compiled(*tensors) if fuses else function(*tensors)
 
     return call

@@ -62,7 +62,7 @@ def difference(run, exported):
 def of_model(exported, batch):
     """Returns what the model in memory gives: dict of array. It runs as predict.py runs it."""
     tensors = {name: tf.constant(values) for name, values in batch.items()}
-    return {name: tensor.numpy() for name, tensor in exported.from_ids(**tensors).items()}
+    return {name: tensor.numpy() for name, tensor in exported.compute(tensors).items()}
 
 
 def largest(found, expected):

@@ -6,10 +6,11 @@ Shapes: B batch, T tokens, C classes or choices, P masks of a text at most, K pi
 H hidden.
 """
 
+import keras
 import tensorflow as tf
 
 from data import graph_features, graph_tokenization, graph_windows
-from modeling import layers
+from modeling import fusion, layers
 from runs import question_answers
 from serving import graph_answers, prediction_features, trained_models, warm_model
 
@@ -17,6 +18,7 @@ IDS = {name: tf.TensorSpec([None, None], tf.int32) for name in warm_model.INPUTS
 CHOICE_IDS = {name: tf.TensorSpec([None, None, None], tf.int32) for name in IDS}
 STRINGS = tf.TensorSpec([None], tf.string)
 OPTIONS = tf.TensorSpec([None, None], tf.string)
+LARGEST_GRAPH = 1.9 * 2**30  # Bytes; protobuf's messages end at 2 GiB.
 POSITIONS, POSSIBLE = "masked_lm_positions", "p_mask"
 
 
@@ -29,15 +31,28 @@ class ExportedModel(tf.Module):
     Args:
         trained: trained_models.TrainedModel.
         top_k: K.
+        constant_weights: whether graphs hold the weights as constants, which products on a CPU
+            prepare once, for each layer; or read them from variables.
+
+    Raises:
+        ValueError: there are more weights than a graph can hold as constants.
     """
 
-    def __init__(self, trained, top_k=5):
+    def __init__(self, trained, top_k=5, constant_weights=False):
         super().__init__()
         self.trained, self.top_k = trained, min(top_k, trained.tokenizer.vocab_size)
         self.kind = trained.task["kind"] if trained.task else "pretraining"
         self.model = unrolled(trained.model)
         # Keras's layers would be saved with graphs of their own.
-        self.weights = list(self.model.named_variables().values())
+        self.weights = [] if constant_weights else list(self.model.named_variables().values())
+        if constant_weights:
+            check_constants(self.model)
+        # One graph for both signatures, so that constants stand in it once.
+        self._graph = tf.function(
+            with_constants(self.model, self.compute) if constant_weights else self.compute,
+            input_signature=[self.id_inputs()],
+            autograph=False,
+        )
         self.tokenizer = graph_tokenization.of_tokenizer(trained.tokenizer)
         long_texts = prediction_features.kept_long_texts(trained) or prediction_features.CUT
         self.reading = prediction_features.as_trained(trained, long_texts=long_texts)
@@ -64,10 +79,15 @@ class ExportedModel(tf.Module):
         return {"text": STRINGS, "text_b": STRINGS}
 
     def from_ids(self, **batch):
+        """Computes numbers from ids, in the graph that is written; see `compute`."""
+        with fusion.without_xla():
+            return self._graph(batch)
+
+    def compute(self, batch):
         """Computes numbers from ids.
 
         Args:
-            **batch: `input_ids`, `input_mask`, `segment_ids`, int32[B, T], or [B, C, T] and
+            batch: dict of `input_ids`, `input_mask`, `segment_ids`, int32[B, T], or [B, C, T] and
                 `choice_mask` float32[B, C] for choices; `p_mask` int32[B, T] for spans of SQuAD
                 2.0; `masked_lm_positions` int32[B, P] for masked words.
 
@@ -176,7 +196,7 @@ class ExportedModel(tf.Module):
         """Returns the mean over the windows through which each text is read: float32[B, C]."""
         special_ids, longest = self.tokenizer.special_ids, self.reading.max_seq_length
         batch, row = graph_features.in_windows(*self._pairs(**texts), special_ids, longest)
-        logits = tf.cast(self.model(batch)["logits"], tf.float64)
+        logits = tf.cast(self.from_ids(**batch)["logits"], tf.float64)
         return tf.cast(tf.math.segment_mean(logits, row), tf.float32)
 
     def _answers(self, question, context):
@@ -205,6 +225,30 @@ class ExportedModel(tf.Module):
         if self.kind == "multilabel":
             return {"labels": labels, "is_label": outputs["logits"] > 0}
         return {"labels": labels, "label": tf.gather(labels, tf.argmax(outputs["logits"], axis=1))}
+
+
+def with_constants(model, function):
+    """Returns a function whose graphs hold a model's weights as constants, as they are now."""
+
+    def call(*arguments):
+        with tf.init_scope():
+            values = [variable.numpy() for variable in model.variables]
+        mapping = list(zip(model.variables, map(tf.constant, values), strict=True))
+        with keras.StatelessScope(state_mapping=mapping, initialize_variables=False):
+            return function(*arguments)
+
+    return call
+
+
+def check_constants(model):
+    """Raises ValueError unless a graph can hold a model's weights."""
+    size = sum(variable.numpy().nbytes for variable in model.variables)
+    if size > LARGEST_GRAPH:
+        raise ValueError(
+            "`constant_weights` must be of weights of at most "
+            f"{LARGEST_GRAPH / 2**30:.1f} GiB, as a graph is one message of protobuf. Received: "
+            f"{size / 2**30:.1f} GiB. Without it weights of any size are exported."
+        )
 
 
 def unrolled(model):

@@ -79,6 +79,33 @@ def test_the_export_holds_what_belongs_to_the_model_and_no_xla(made):
     assert b"XlaMustCompile" not in (out / "saved_model.pb").read_bytes()
 
 
+@pytest.mark.parametrize("kind", ["classes", "answerable", "choice", "pretraining"])
+def test_weights_in_the_graph_stand_in_it_once_and_give_the_same(kind, made, tmp_path):
+    folder, _, exported = made(kind)
+    flags = {"model_folder": folder, "output_dir": tmp_path, "constant_weights": True}
+    programs.succeed(programs.call("export_model", **flags))
+    report = json.loads((tmp_path / "export.json").read_text())
+    assert report["constant_weights"]
+    assert set(report["check"]["largest_difference"]) == {"ids", "text"}
+    assert max(report["check"]["largest_difference"].values()) < 1e-5
+    weights = sum(variable.numpy().nbytes for variable in exported.model.variables)
+    largest = max(variable.numpy().nbytes for variable in exported.model.variables)
+    graph = (tmp_path / "saved_model.pb").read_bytes()
+    values = max(exported.model.variables, key=lambda v: v.numpy().nbytes).numpy().tobytes()
+    assert graph.count(values) == 1 and largest > weights / 4
+    stored = sum(path.stat().st_size for path in (tmp_path / "variables").iterdir())
+    assert stored < weights / 10
+
+
+def test_weights_beyond_what_a_graph_can_hold_are_refused(made, tmp_path, monkeypatch):
+    folder, _, _ = made("classes")
+    monkeypatch.setattr(exported_model, "LARGEST_GRAPH", 1000)
+    flags = {"model_folder": folder, "output_dir": tmp_path, "constant_weights": True}
+    result = programs.call("export_model", **flags)
+    assert result.exit_code == 1 and "`constant_weights` must be" in result.stderr
+    assert result.stderr.count("\n") == 1 and not any(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("kind", ["classes", "answerable"])
 def test_tflite_gives_what_the_model_gives(kind, made, tmp_path):
     folder, _, _ = made(kind)
@@ -123,6 +150,10 @@ def test_a_checkpoint_without_the_tasks_head_says_so(tmp_path):
         ({"model_folder": "x"}, "`output_dir`"),
         ({"model_folder": "x", "output_dir": "./x"}, "another folder"),
         ({"model_folder": "x", "output_dir": "y", "quantize": True}, "`quantize`"),
+        (
+            {"model_folder": "x", "output_dir": "y", "format": "onnx", "constant_weights": True},
+            "`constant_weights`",
+        ),
         ({"model_folder": "x", "output_dir": "y", "top_k": 0}, "`top_k`"),
     ],
 )

@@ -45,7 +45,14 @@ def create_strategy(name, tpu_name=""):
             )
         return distribute_utils.get_distribution_strategy("multi_worker_mirrored")
     if name == "tpu":
-        return distribute_utils.get_distribution_strategy("tpu", tpu_address=tpu_name)
+        try:
+            return distribute_utils.get_distribution_strategy("tpu", tpu_address=tpu_name)
+        except tf.errors.OpError as error:
+            raise ValueError(
+                "`strategy=tpu` needs a TPU that `tpu_name` reaches, and TensorFlow's build for "
+                f"TPUs (requirements-tpu.txt). Received: tpu_name={tpu_name!r}, and the answer: "
+                f"{error.message.splitlines()[0]}"
+            ) from error
     num_gpus = len(tf.config.list_logical_devices("GPU"))
     if name == "one_device":
         return distribute_utils.get_distribution_strategy("one_device", num_gpus=min(num_gpus, 1))
