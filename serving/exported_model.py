@@ -6,6 +6,8 @@ Shapes: B batch, T tokens, C classes or choices, P masks of a text at most, K pi
 H hidden.
 """
 
+import functools
+
 import keras
 import tensorflow as tf
 
@@ -47,12 +49,7 @@ class ExportedModel(tf.Module):
         self.weights = [] if constant_weights else list(self.model.named_variables().values())
         if constant_weights:
             check_constants(self.model)
-        # One graph for both signatures, so that constants stand in it once.
-        self._graph = tf.function(
-            with_constants(self.model, self.compute) if constant_weights else self.compute,
-            input_signature=[self.id_inputs()],
-            autograph=False,
-        )
+        self.constant_weights = constant_weights
         self.tokenizer = graph_tokenization.of_tokenizer(trained.tokenizer)
         long_texts = prediction_features.kept_long_texts(trained) or prediction_features.CUT
         self.reading = prediction_features.as_trained(trained, long_texts=long_texts)
@@ -78,10 +75,20 @@ class ExportedModel(tf.Module):
             return {"context": STRINGS, "question": STRINGS}
         return {"text": STRINGS, "text_b": STRINGS}
 
+    @functools.cached_property
+    def _graph(self):
+        """The graph of `compute`: one for both signatures, so that constants stand in it once."""
+        compute = self.compute
+        if self.constant_weights:
+            compute = with_constants(self.model, compute)
+        with fusion.without_xla(), tf.init_scope():
+            signature = [self.id_inputs()]
+            traced = tf.function(compute, input_signature=signature, autograph=False)
+            return traced.get_concrete_function()
+
     def from_ids(self, **batch):
         """Computes numbers from ids, in the graph that is written; see `compute`."""
-        with fusion.without_xla():
-            return self._graph(batch)
+        return self._graph(batch)
 
     def compute(self, batch):
         """Computes numbers from ids.
