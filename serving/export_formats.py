@@ -79,7 +79,7 @@ def write(exported, folder, form, quantize=False):
         function of a dict of arrays, the inputs of the ids signature, to a dict of arrays.
     """
     if form == SAVED_MODEL:
-        save(exported, folder, functions(exported, form))
+        save(needed_by_graphs(exported), folder, functions(exported, form))
         return saved_runner(folder, "ids")
     path = os.path.join(folder, FILES[form])
     if form == ONNX:
@@ -93,6 +93,13 @@ def write(exported, folder, form, quantize=False):
             return runner(**batch)
 
     return run
+
+
+def needed_by_graphs(exported):
+    """Returns a tf.Module of what graphs read: Keras's layers would save graphs of their own."""
+    module = tf.Module()
+    module.weights, module.tokenizer = exported.weights, exported.tokenizer
+    return module
 
 
 def functions(exported, form):
@@ -130,10 +137,8 @@ def to_tflite(exported, quantize):
 
     It is made from a SavedModel: TFLite's other ways give NaN or inputs of another type.
     """
-    alone = tf.Module()
-    alone.weights = exported.weights
     with tempfile.TemporaryDirectory() as folder:
-        save(alone, folder, {"ids": (exported.from_ids, exported.id_inputs())})
+        save(needed_by_graphs(exported), folder, {"ids": (exported.from_ids, exported.id_inputs())})
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=["ids"])
         converter.optimizations = [tf.lite.Optimize.DEFAULT] if quantize else []
         with quiet():

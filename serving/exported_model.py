@@ -24,7 +24,7 @@ LARGEST_GRAPH = 1.9 * 2**30  # Bytes; protobuf's messages end at 2 GiB.
 POSITIONS, POSSIBLE = "masked_lm_positions", "p_mask"
 
 
-class ExportedModel(tf.Module):
+class ExportedModel:
     """A model's graphs, of TensorFlow's own operations and tensorflow_text's.
 
     Layers are laid out one after another: a loop gains nothing where nothing is trained,
@@ -41,11 +41,9 @@ class ExportedModel(tf.Module):
     """
 
     def __init__(self, trained, top_k=5, constant_weights=False):
-        super().__init__()
         self.trained, self.top_k = trained, min(top_k, trained.tokenizer.vocab_size)
         self.kind = trained.task["kind"] if trained.task else "pretraining"
         self.model = unrolled(trained.model)
-        # Keras's layers would be saved with graphs of their own.
         self.weights = [] if constant_weights else list(self.model.named_variables().values())
         if constant_weights:
             check_constants(self.model)
