@@ -5,7 +5,8 @@ python benchmarks/inference.py --workloads=mix --input_file=texts.txt --tokenize
 
 `1x128` is one full text, `32x128` a full batch, `mix` as many lines of a file as `--num_texts`
 says, in batches of 32: ours sorted by length, as `predict.py embed` and `classify` sort a file;
-the others padded to the longest of each batch, in the file's order and sorted too. Weights are
+the others in the file's order and sorted too. Our programs pad to one of a few lengths, what is
+exported and the others to the longest of each batch. Weights are
 random, as speed does not depend on them, and ids are ready: tokenization is no part of it. Every
 contestant is a resident process, and they take turns, so that what else the machine does meets
 all alike; a ratio is the median of the rounds' ratios. Needs `requirements-dev.txt` and
@@ -98,9 +99,7 @@ def make_work(workload):
 
 def taking_part(workload):
     """Returns the names of those who take part: where lengths are all alike, none sorted anew."""
-    rows = inference_contestants.CONTESTANTS
-    is_twin = {name: rows[name].by_length and not rows[name].is_ours for name in CHOSEN.value}
-    return [name for name in CHOSEN.value if workload == MIX or not is_twin[name]]
+    return [n for n in CHOSEN.value if workload == MIX or not n.endswith("_by_length")]
 
 
 def measure(names, work, rounds):

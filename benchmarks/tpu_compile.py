@@ -25,13 +25,12 @@ from absl import flags
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import command_line
 from benchmarks import tpu_compiler, tpu_step
-from modeling import config, memory
+from modeling import config
 
 PUBLISHED = [name for name in config.SIZES if name not in ("tiny", "small")]
 DEPTHS = (2, 12, 24, 48)
 BATCHES = tuple(2**power for power in range(10))  # On a core; the paper's 4096 on 8 are 512.
 UNCOMPILED = "uncompiled"  # In place of a kind: the program as it is before.
-CORE_MEMORY = 15.5 * 2**30  # Of a core of each kind; only where the search begins hangs on it.
 
 RESULTS_FILE = flags.DEFINE_string("results_file", None, "JSON lines that results are added to.")
 CHOSEN_SIZES = flags.DEFINE_list("sizes", PUBLISHED, "Sizes of the model.")
@@ -115,29 +114,11 @@ def compiled(kind, text):
     return {"fits": True, **sizes, "all_reduces": tpu_step.count(optimized, "all-reduce")}
 
 
-def first_guess(core_step):
-    """Returns the largest of BATCHES whose activations `modeling/memory.py` thinks will fit."""
-    model_config = core_step.model_config()
-    fitting = [
-        batch
-        for batch in BATCHES
-        if memory.activation_bytes(
-            model_config,
-            memory.StepSizes(
-                batch,
-                tpu_step.LENGTH,
-                tpu_step.NUM_PREDICTIONS,
-                precision="bfloat16",
-                recompute=core_step.recompute,
-            ),
-        )
-        < CORE_MEMORY
-    ]
-    return max(fitting, default=1)
-
-
 def find_largest(compilations, core_step, kind, guess):
-    """Returns the line of the largest batch that fits, or None where not even 1 does."""
+    """Returns the line of the largest batch that fits, or None where not even 1 does.
+
+    It is the quicker from a guess that is too large: a refusal takes seconds, a program minutes.
+    """
     place = BATCHES.index(guess)
 
     def at(place):
@@ -158,11 +139,10 @@ def measure():
     compilations = Compilations()
     for size in CHOSEN_SIZES.value:
         for recompute in (False, True):
-            core_step = tpu_step.CoreStep(size, 1, recompute)
-            guess = first_guess(core_step)
+            core_step, guess = tpu_step.CoreStep(size, 1, recompute), BATCHES[-1]
             for kind in KINDS.value:
                 found = find_largest(compilations, core_step, kind, guess)
-                guess = found["batch_size"] if found else 1
+                guess = min(2 * found["batch_size"], BATCHES[-1]) if found else 1
     for depth in DEPTHS:
         compilations.of(tpu_step.CoreStep("base", 1, num_hidden_layers=depth), UNCOMPILED)
 

@@ -287,3 +287,16 @@ def test_two_machines_take_the_steps_of_one(tmp_path):
         assert evaluated == pytest.approx(metrics, rel=1e-6)
         check_predictions(predicted)
     assert_close(results[0][0], results[1][0], atol=0)
+
+
+@pytest.mark.parametrize("error", [tf.errors.NotFoundError, tf.errors.UnimplementedError])
+def test_a_tpu_that_is_not_there_is_the_users_mistake(error, monkeypatch):
+    from official.common import distribute_utils
+
+    def connect(name, tpu_address):
+        raise error(None, None, f"TPUs not found in the cluster {tpu_address}\nmore lines")
+
+    monkeypatch.setattr(distribute_utils, "get_distribution_strategy", connect)
+    with pytest.raises(ValueError, match="needs a TPU that `tpu_name` reaches.*'far'") as caught:
+        distribution.create_strategy("tpu", "far")
+    assert "\n" not in str(caught.value)

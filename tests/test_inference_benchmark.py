@@ -37,7 +37,7 @@ def test_each_text_is_encoded_once_and_padded_as_its_row_says(name):
     assert contestant.num_positions(mixed) == sum(batch["input_ids"].size for batch in batches)
     if contestant.by_length:
         assert lengths == sorted(lengths, reverse=True)
-        assert lengths == ([128, 32, 16] if contestant.is_ours else [120, 30, 5])
+        assert lengths == ([128, 32, 16] if contestant.pads_to_few else [120, 30, 5])
 
 
 @pytest.mark.parametrize(

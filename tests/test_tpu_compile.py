@@ -65,16 +65,6 @@ def test_the_search_says_so_where_nothing_fits():
     assert tpu_compile.find_largest(Rule(0), tpu_step.CoreStep("base", 1), "v3", 4) is None
 
 
-def test_first_guesses_grow_with_recomputing_and_shrink_with_size():
-    guesses = {
-        (size, recompute): tpu_compile.first_guess(tpu_step.CoreStep(size, 1, recompute))
-        for size in ("base", "xxlarge")
-        for recompute in (False, True)
-    }
-    assert guesses["base", False] < guesses["base", True]
-    assert guesses["xxlarge", False] < guesses["base", False]
-
-
 def line(size, batch, fits, recompute=False, **others):
     known = {"all_reduces": 2, "peak": batch * GIBIBYTE} if fits else {"refusal": "too large"}
     key = {"size": size, "batch_size": batch, "recompute": recompute, "num_hidden_layers": None}
