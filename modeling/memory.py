@@ -82,17 +82,18 @@ def activation_bytes(config, sizes):
 def estimate(config, sizes, num_parameters):
     """Returns a dict of bytes: `weights`, `slots`, `gradients`, `activations`.
 
-    Weights, the two slots of LAMB and AdamW, and gradients, which are there a second time when
-    they are clipped, are float32 in every precision.
+    Weights, the two slots of LAMB and AdamW, and gradients are float32 in every precision. When
+    the gradients are there a second time, clipped, the activations are gone.
 
     Args:
         config: AlbertConfig.
         sizes: StepSizes.
         num_parameters: int, of the whole model.
     """
+    of_parameters = 4 * num_parameters
     return {
-        "weights": 4 * num_parameters,
-        "slots": 8 * num_parameters,
-        "gradients": 8 * num_parameters,
-        "activations": activation_bytes(config, sizes),
+        "weights": of_parameters,
+        "slots": 2 * of_parameters,
+        "gradients": of_parameters,
+        "activations": max(activation_bytes(config, sizes), of_parameters),
     }
