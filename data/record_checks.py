@@ -85,6 +85,14 @@ def stored_settings(path, known):
     return {name: getattr(known, name) for name in REMEDIES}
 
 
+def told_examples(files):
+    """Returns how many records files have by their metadata, or None where one has none."""
+    known = metadata.read(files)
+    if not all(known):
+        return None
+    return sum(k.shard(path)["num_examples"] for path, k in zip(files, known, strict=True))
+
+
 def count_examples(files):
     """Returns a dict by path of the number of records, from the metadata or by reading them."""
     return {

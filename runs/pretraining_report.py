@@ -26,8 +26,10 @@ def print_run(config, settings, *, model, files, strategy, lengths):
     )
     for use, paths in files.items():
         if paths:
-            num_examples = sum(record_checks.count_examples(paths).values())
-            print(f"{use}: {num_examples:,} examples in {len(paths)} file(s)")
+            # Files of others are not counted: that reads them whole before the first step.
+            told = record_checks.told_examples(paths)
+            examples = "records" if told is None else f"{told:,} examples"
+            print(f"{use}: {examples} in {len(paths)} file(s)")
     if files["training"]:
         print(
             f"{settings.optimizer}: peak learning rate {settings.learning_rate:.3g}, "

@@ -19,6 +19,16 @@ def test_files_that_agree_are_accepted(tmp_path, with_metadata):
     assert record_checks.count_examples(files) == {files[0]: 3, files[1]: 2}
 
 
+def test_files_without_metadata_are_not_read_to_tell_how_many_there_are(tmp_path, monkeypatch):
+    """Row X04 of user-demands.md: the first step does not wait for the size of a file."""
+    monkeypatch.setattr(record_checks.record_reading, "read", None)
+    for with_metadata, told in ((True, 5), (False, None)):
+        folder = tmp_path / str(with_metadata)
+        folder.mkdir()
+        files = made_records.write_shards(folder, 5, num_shards=2, with_metadata=with_metadata)
+        assert record_checks.told_examples(files) == told
+
+
 @pytest.mark.parametrize("with_metadata", [True, False])
 @pytest.mark.parametrize(
     ("name", "stored"), [("max_seq_length", 16), ("max_predictions_per_seq", 4)]
