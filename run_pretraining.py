@@ -218,9 +218,11 @@ def main():
     masking, masking_settings = choose_masking(records, settings.seed)
     strategy = distribution.create_strategy(settings.strategy, settings.tpu_name)
     command_line.compile_quietly()
-    sizes = {"train_batch_size": DO_TRAIN.value, "eval_batch_size": DO_EVAL.value}
-    for name in (name for name, is_used in sizes.items() if is_used):
-        distribution.check_divisible(getattr(settings, name), strategy, name)
+    if DO_TRAIN.value:
+        parts = {"num_micro_batches": settings.gradient_accumulation_steps}
+        distribution.check_divisible(settings.train_batch_size, strategy, **parts)
+    if DO_EVAL.value:
+        distribution.check_divisible(settings.eval_batch_size, strategy, "eval_batch_size")
     if DO_TRAIN.value and distribution.is_chief(strategy):
         seal_folder(config, records, dataclasses.asdict(settings) | masking_settings)
 

@@ -194,7 +194,10 @@ def test_the_batch_is_the_global_one_and_must_be_divisible(two_cpus, capsys):
     assert two_cpus(shares, 8) == 4
     with pytest.raises(ValueError, match="divisible.*train_batch_size=7, 2 replicas"):
         two_cpus(shares, 7)
-    assert distribution.check_divisible(8, distribution.create_strategy("one_device")) == 8
+    one = distribution.create_strategy("one_device")
+    assert distribution.check_divisible(8, one, num_micro_batches=8) == 8
+    with pytest.raises(ValueError, match="1 replicas, gradient_accumulation_steps=3"):
+        distribution.check_divisible(8, one, num_micro_batches=3)
     assert "8 examples, 8 on each of 1 replica" in capsys.readouterr().out
 
 

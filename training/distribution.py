@@ -69,13 +69,14 @@ def create_strategy(name, tpu_name=""):
     )
 
 
-def check_divisible(batch_size, strategy, name="train_batch_size"):
+def check_divisible(batch_size, strategy, name="train_batch_size", num_micro_batches=1):
     """Checks that a global batch can be shared out evenly, and prints the two sizes.
 
     Args:
         batch_size: examples over all replicas together.
         strategy: tf.distribute.Strategy.
         name: name of the setting, for the message.
+        num_micro_batches: parts in which each replica takes its examples.
 
     Returns:
         int: examples on each replica.
@@ -90,6 +91,12 @@ def check_divisible(batch_size, strategy, name="train_batch_size"):
             f"number. Received: {name}={batch_size}, {num_replicas} replicas."
         )
     per_replica = batch_size // num_replicas
+    if per_replica % num_micro_batches:
+        raise ValueError(
+            f"`{name}` must give each replica a number of examples that is divisible by "
+            f"`gradient_accumulation_steps`. Received: {name}={batch_size}, {num_replicas} "
+            f"replicas, gradient_accumulation_steps={num_micro_batches}."
+        )
     print(f"{name}: {batch_size} examples, {per_replica} on each of {num_replicas} replica(s)")
     return per_replica
 
