@@ -136,13 +136,14 @@ def find_largest(compilations, core_step, kind, guess):
 
 def measure():
     """Compiles what is missing of the tables."""
-    compilations = Compilations()
+    compilations, largest = Compilations(), {}  # By `recompute`: of the search before.
     for size in CHOSEN_SIZES.value:
         for recompute in (False, True):
-            core_step, guess = tpu_step.CoreStep(size, 1, recompute), BATCHES[-1]
+            core_step = tpu_step.CoreStep(size, 1, recompute)
             for kind in KINDS.value:
+                guess = min(2 * largest.get(recompute, BATCHES[-1]), BATCHES[-1])
                 found = find_largest(compilations, core_step, kind, guess)
-                guess = min(2 * found["batch_size"], BATCHES[-1]) if found else 1
+                largest[recompute] = found["batch_size"] if found else 1
     for depth in DEPTHS:
         compilations.of(tpu_step.CoreStep("base", 1, num_hidden_layers=depth), UNCOMPILED)
 
