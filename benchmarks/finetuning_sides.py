@@ -19,6 +19,7 @@ from evaluation import metrics
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SELECTION_SEED = 0  # Which rows make a shortened training set; the same for all seeds and sides.
+WARMUP = 0.1  # Of the steps: the programs' default, and the other loop's.
 NEVER = 10**9  # Steps between evaluations: so the only one is that of the last weights.
 
 
@@ -152,8 +153,18 @@ def run_ours_corrected(job, *arguments):
     return run_ours(job, *arguments, more_flags=["--bias_correction", "--epsilon=1e-8"])
 
 
+def run_ours_matched(job, *arguments):
+    """Fine-tunes so, and at the rates of Hugging Face's schedule once the warm-up is over.
+
+    Its decay begins where the warm-up ends; the original's is counted from step 0 and lower.
+    """
+    rate = job.learning_rate / (1 - WARMUP)
+    return run_ours_corrected(dataclasses.replace(job, learning_rate=rate), *arguments)
+
+
 SIDES = {
     "hugging_face": run_hugging_face,
     "ours": run_ours,
     "ours_corrected": run_ours_corrected,
+    "ours_matched": run_ours_matched,
 }
