@@ -154,7 +154,8 @@ def cell(results, size, kind, recompute):
     found = [result for result in results if wanted.items() <= result.items()]
     fitting = [result for result in found if result["fits"]]
     if not fitting:
-        return "none" if found else "-"
+        smallest = min((result["batch_size"] for result in found), default=None)
+        return {None: "-", BATCHES[0]: "none"}.get(smallest, f"below {smallest}")
     largest = max(fitting, key=lambda result: result["batch_size"])
     refused = any(r["batch_size"] == 2 * largest["batch_size"] for r in found if not r["fits"])
     sign = "" if refused else "at least "

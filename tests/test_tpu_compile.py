@@ -74,11 +74,12 @@ def line(size, batch, fits, recompute=False, **others):
 def test_cells_tell_what_was_found_from_what_was_not_tried():
     results = [
         *(line("base", 8, True), line("base", 16, False), line("base", 32, True, recompute=True)),
-        line("xxlarge", 1, False),
+        *(line("xxlarge", 1, False), line("xxlarge", 64, False, recompute=True)),
     ]
     assert tpu_compile.cell(results, "base", "v3", False) == "8 (8.0)"
     assert tpu_compile.cell(results, "base", "v3", True) == "at least 32 (32.0)"
     assert tpu_compile.cell(results, "xxlarge", "v3", False) == "none"
+    assert tpu_compile.cell(results, "xxlarge", "v3", True) == "below 64"
     assert tpu_compile.cell(results, "large", "v3", False) == "-"
 
 
