@@ -70,7 +70,7 @@ def test_batches_are_padded_to_few_lengths_and_hold_little_padding():
     batches = training(source, 19)
     assert {batch["input_ids"].shape[1] for batch in batches} <= set(static_lengths.LENGTHS)
     padded = sum(batch["input_ids"].size for batch in batches)
-    assert source.offsets[-1] / padded > 0.75  # Unsorted and padded to 64: 0.5.
+    assert source.offsets[-1] / padded > 0.7  # Unsorted and padded to 64: 0.5.
 
 
 def test_a_run_goes_on_with_the_batches_of_an_unbroken_one():

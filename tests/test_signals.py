@@ -16,6 +16,16 @@ from training import signals
 CODES = {signal.SIGTERM: 143, signal.SIGINT: 130}
 
 
+@pytest.fixture(autouse=True)
+def usual_handlers():
+    """Those of a program in the foreground: what is started in the background ignores SIGINT."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def test_the_first_signal_is_noted_and_the_next_acts_as_before():
     with signals.StopRequest() as request:
         os.kill(os.getpid(), signal.SIGINT)
