@@ -24,6 +24,7 @@ from absl import flags
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import command_line
 from benchmarks import finetuning_sides as sides
+from benchmarks import result_lines
 
 # Epochs and rows so that one core gets through all tasks with one seed in an hour or two.
 RECIPES = {
@@ -87,14 +88,6 @@ def jobs():
     return result
 
 
-def read_results():
-    """Returns the lines of the results file, none where there is no file."""
-    if not os.path.exists(RESULTS_FILE.value):
-        return []
-    with open(RESULTS_FILE.value, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
 def measure(job):
     """Does a job and adds its line to the results file."""
     started = time.perf_counter()
@@ -105,8 +98,7 @@ def measure(job):
     words = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(words, cwd=sides.REPOSITORY, capture_output=True, text=True)
     result = {"job": dataclasses.asdict(job), "metrics": scores, "seconds": seconds}
-    with open(RESULTS_FILE.value, "a", encoding="utf-8") as file:
-        file.write(json.dumps({**result, "commit": commit.stdout.strip()}) + "\n")
+    result_lines.add(RESULTS_FILE.value, {**result, "commit": commit.stdout.strip()})
     text = ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
     print(f"{job.task}, {job.side}, seed {job.seed}: {text}; {seconds:.0f} s", flush=True)
 
@@ -167,10 +159,11 @@ def print_table(results):
 def main():
     check_flags()
     if TABLE.value:
-        print_table(read_results())
+        print_table(result_lines.read(RESULTS_FILE.value))
         return
     for job in jobs():
-        if any(result["job"] == dataclasses.asdict(job) for result in read_results()):
+        done = [result["job"] for result in result_lines.read(RESULTS_FILE.value)]
+        if dataclasses.asdict(job) in done:
             print(f"done before: {job.task}, {job.side}, seed {job.seed}", flush=True)
         else:
             measure(job)

@@ -14,7 +14,6 @@ has run: neither TPUStrategy, nor the reading of batches, nor the speed is shown
 
 import concurrent.futures
 import dataclasses
-import json
 import multiprocessing
 import os
 import sys
@@ -24,7 +23,7 @@ from absl import flags
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import command_line
-from benchmarks import tpu_compiler, tpu_step
+from benchmarks import result_lines, tpu_compiler, tpu_step
 from modeling import config
 
 PUBLISHED = [name for name in config.SIZES if name not in ("tiny", "small")]
@@ -50,14 +49,6 @@ def check_flags():
         raise ValueError("`results_file` must be given. Received: nothing.")
 
 
-def read_results():
-    """Returns the lines of the results file, none where there is no file."""
-    if not os.path.exists(RESULTS_FILE.value):
-        return []
-    with open(RESULTS_FILE.value, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
 def in_a_process(function, *arguments):
     """Calls a function in a process of its own: TensorFlow and the compiler do not mix."""
     spawn = multiprocessing.get_context("spawn")
@@ -73,7 +64,7 @@ class Compilations:
     """
 
     def __init__(self):
-        self.results = read_results()
+        self.results = result_lines.read(RESULTS_FILE.value)
         self._text = None, None  # (CoreStep, its program): the next kind often wants the same.
 
     def _lower(self, core_step):
@@ -100,8 +91,7 @@ class Compilations:
 
     def _keep(self, result):
         self.results.append(result)
-        with open(RESULTS_FILE.value, "a", encoding="utf-8") as file:
-            file.write(json.dumps(result) + "\n")
+        result_lines.add(RESULTS_FILE.value, result)
         return result
 
 
@@ -191,7 +181,7 @@ def main():
     check_flags()
     if not TABLE.value:
         measure()
-    print_tables(read_results())
+    print_tables(result_lines.read(RESULTS_FILE.value))
 
 
 if __name__ == "__main__":
