@@ -80,29 +80,18 @@ def lower(core_step, num_replicas):
         precision="bfloat16",
         recompute=core_step.recompute,
     )
-    train_step = contestants.make_step(settings, core_step.model_config())
+    model_config = core_step.model_config()
+    train_step = contestants.make_step(settings, model_config)
 
     @tf.function(jit_compile=True)
     def replica_step(batch, replica):
         with Replica(train_step.strategy, replica):
             return train_step.replica_step(batch)
 
-    arguments = batch(core_step.batch_size), tf.constant(0)
-    return replica_step.experimental_get_compiler_ir(*arguments)(stage="hlo")
-
-
-def batch(batch_size):
-    """Returns a dict of the features of records, of zeros, in the shapes of a TPU's batches."""
-    import tensorflow as tf
-
-    tokens, masked = [batch_size, LENGTH], [batch_size, NUM_PREDICTIONS]
-    return {
-        **{n: tf.zeros(tokens, tf.int32) for n in ("input_ids", "input_mask", "segment_ids")},
-        **{n: tf.zeros(masked, tf.int32) for n in ("masked_lm_positions", "masked_lm_ids")},
-        "masked_lm_weights": tf.zeros(masked),
-        "next_sentence_labels": tf.zeros([batch_size], tf.int32),
-        "example_weights": tf.zeros([batch_size]),
-    }
+    sizes = core_step.batch_size, LENGTH, NUM_PREDICTIONS
+    work = contestants.Work(model_config, *sizes, num_threads=1)
+    batch = tf.nest.map_structure(tf.constant, work.batch())
+    return replica_step.experimental_get_compiler_ir(batch, tf.constant(0))(stage="hlo")
 
 
 def count(text, operation):

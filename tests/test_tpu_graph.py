@@ -6,10 +6,9 @@ import pytest
 import tensorflow as tf
 import toy_training as toy
 
+from benchmarks import contestants
 from data import input_pipeline
-from modeling import losses, models
 from modeling.config import AlbertConfig
-from training import distribution, run, step
 
 BATCH = 4
 # Ops that stay on the host have no place in a step: strings, Python, files, printing, and those
@@ -29,19 +28,7 @@ def replica_step(tmp_path_factory):
     folder = tmp_path_factory.mktemp("graph")
     files = made_records.write_shards(folder, 8, with_metadata=True)
     config = AlbertConfig.from_json_file(programs.write_config(folder, made_records.V))
-    strategy = distribution.create_strategy("one_device")
-    settings = toy.settings(train_batch_size=BATCH)
-    with strategy.scope():
-        model = models.PretrainingModel(config)
-        state = run.create_state(model.named_variables(), settings)
-
-    def forward(batch, dropout_seed):
-        outputs = model(batch, training=True, dropout_seed=dropout_seed)
-        return losses.pretraining_losses(outputs, batch)
-
-    train_step = step.TrainStep(
-        forward, losses.OBJECTIVES["sop"], state=state, config=settings, strategy=strategy
-    )
+    train_step = contestants.make_step(toy.settings(train_batch_size=BATCH), config)
     lengths = {"max_seq_length": made_records.T, "max_predictions_per_seq": made_records.P}
     dataset = input_pipeline.pretraining_dataset(
         files, batch_size=BATCH, training=True, vocab_size=made_records.V, **lengths
