@@ -247,7 +247,8 @@ def with_constants(model, function):
 
 def check_constants(model):
     """Raises ValueError unless a graph can hold a model's weights."""
-    size = sum(variable.numpy().nbytes for variable in model.variables)
+    weights = [variable.value for variable in model.variables]
+    size = sum(weight.dtype.size * weight.shape.num_elements() for weight in weights)
     if size > LARGEST_GRAPH:
         raise ValueError(
             "`constant_weights` must be of weights of at most "
