@@ -83,7 +83,6 @@ class Run:
             begin: function that loads the encoder's weights, called where a run begins.
         """
         settings = self.settings
-        distribution.check_divisible(settings.train_batch_size, self.strategy)
         shape = {"max_seq_length": self.max_seq_length, "num_choices": features.num_choices}
         memory_report.print_memory(self.model, settings, strategy=self.strategy, **shape)
         with self.strategy.scope():
@@ -222,6 +221,11 @@ def train_or_load(run, folder, tuning, tokenizer, train, dev=None):
     if not tuning.do_train:
         run.load(fine_tuning.trained_folder(tuning))
         return
+    distribution.check_divisible(
+        run.settings.train_batch_size,
+        run.strategy,
+        num_micro_batches=run.settings.gradient_accumulation_steps,
+    )
     seal(run, folder, tokenizer)
     run.train(folder, train, dev=dev, begin=lambda: begin(run, tuning))
 

@@ -16,6 +16,9 @@ LEARN = {
     "iterations_per_loop": 30,
 }
 TWO_STEPS = {**LEARN, "num_train_steps": 2, "num_warmup_steps": 0, "save_checkpoints_steps": 2}
+NO_DROPOUT = dict.fromkeys(
+    ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob"), 0.0
+)
 STILL = {**TWO_STEPS, "learning_rate": 0.0}  # The weights stay as they begin.
 
 

@@ -57,12 +57,13 @@ def flag_words(settings):
     return [f"--{name}={value}" for name, value in settings.items()]
 
 
-def start(program, *words, **settings):
+def start(program, *words, variables=(), **settings):
     """Starts a program in a process of its own, with a clean environment.
 
     Args:
         program: "run_pretraining", or "data.train_vocabulary".
         *words: what stands on its command line beside flags.
+        variables: dict of what its environment has beside what all have.
         **settings: its flags.
 
     Returns:
@@ -73,7 +74,7 @@ def start(program, *words, **settings):
     return subprocess.Popen(
         [sys.executable, *module, *words, *flag_words(settings)],
         cwd=REPOSITORY,
-        env={**environment, "CUDA_VISIBLE_DEVICES": "-1"},
+        env={**environment, "CUDA_VISIBLE_DEVICES": "-1", **dict(variables)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

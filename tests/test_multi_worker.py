@@ -1,16 +1,14 @@
-"""run_pretraining.py on two machines, both of them here, ends where one device does.
+"""Programs on two machines, both of them here, end where one device does.
 
 Also when one of them is killed, or told to stop, and the job is started again.
 """
 
 import json
-import os
 import signal
 import socket
-import subprocess
-import sys
 
 import made_records
+import made_rows
 import numpy as np
 import programs
 import pytest
@@ -59,25 +57,19 @@ def free_ports(count):
     return ports
 
 
-def start_workers(num_workers, **settings):
+def start_workers(num_workers, program="run_pretraining", **settings):
     """Starts a run on several machines, all of them this one; returns the list of Popen."""
     cluster = {"worker": [f"localhost:{port}" for port in free_ports(num_workers)]}
-    words = programs.flag_words({**settings, "strategy": "multi_worker"})
-    workers = []
-    for index in range(num_workers):
-        task = {"cluster": cluster, "task": {"type": "worker", "index": index}}
-        kept = {n: os.environ[n] for n in programs.KEPT_VARIABLES if n in os.environ}
-        workers.append(
-            subprocess.Popen(
-                [sys.executable, "run_pretraining.py", *words],
-                cwd=programs.REPOSITORY,
-                env={**kept, "CUDA_VISIBLE_DEVICES": "-1", "TF_CONFIG": json.dumps(task)},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
+    tasks = [{"type": "worker", "index": index} for index in range(num_workers)]
+    return [
+        programs.start(
+            program,
+            **settings,
+            strategy="multi_worker",
+            variables={"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})},
         )
-    return workers
+        for task in tasks
+    ]
 
 
 def finish(workers, timeout=1200):
@@ -143,3 +135,32 @@ def test_a_signal_to_one_machine_stops_all_at_one_step(command, one_device, tmp_
     assert len({errors.splitlines()[-1] for _, _, errors in results}) == 1
     finish(start_workers(2, **command, output_dir=tmp_path))
     assert_same_end(tmp_path, one_device)
+
+
+def probabilities(folder):
+    """Returns those of each row that was predicted, and the scores."""
+    lines = (folder / "dev_predictions.jsonl").read_text().splitlines()
+    scores = json.loads((folder / "scores.json").read_text())
+    return np.array([json.loads(line)["probabilities"] for line in lines]), scores
+
+
+def test_two_machines_fine_tune_and_predict_as_one_device_does(tmp_path):
+    settings = {
+        **made_rows.write_own(tmp_path, num_train=21, num_dev=10),
+        **made_rows.encoder(tmp_path),
+        **made_rows.TWO_STEPS,
+        **made_rows.NO_DROPOUT,
+        "train_batch_size": 8,
+        "eval_batch_size": 4,  # Of ten rows the last batch has two.
+    }
+    one, two = tmp_path / "one", tmp_path / "two"
+    programs.succeed(programs.run("run_classifier", **settings, output_dir=one))
+    for exit_code, stdout, stderr in finish(
+        start_workers(2, "run_classifier", **settings, output_dir=two)
+    ):
+        assert exit_code == 0, stdout + stderr
+        assert "train_batch_size: 8 examples, 4 on each of 2 replica(s)" in stdout
+    (ours, our_scores), (theirs, their_scores) = probabilities(two), probabilities(one)
+    assert len(ours) == 10
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    assert our_scores == pytest.approx(their_scores, abs=1e-5)

@@ -106,14 +106,31 @@ def probabilities(folder):
     return np.array([json.loads(line)["probabilities"] for line in lines])
 
 
+def test_micro_batches_that_replicas_cannot_share_are_refused_by_programs(four_cpus, tmp_path):
+    settings = {
+        **made_rows.write_own(tmp_path, num_train=8, num_dev=4),
+        **made_rows.encoder(tmp_path),
+        **made_rows.TWO_STEPS,
+        "train_batch_size": 8,
+        "eval_batch_size": 4,
+        "gradient_accumulation_steps": 4,  # Of 2 examples on each replica.
+        "strategy": "mirrored",
+        "output_dir": tmp_path / "output",
+    }
+    result = four_cpus(call_program, settings)
+    (line,) = result.stderr.splitlines()
+    assert result.exit_code == 1
+    assert "4 replicas, gradient_accumulation_steps=4" in line
+    assert not (tmp_path / "output" / "settings.json").exists()
+
+
 @pytest.mark.slow
 def test_a_program_fine_tunes_and_predicts_the_same_on_four_replicas(four_cpus, tmp_path):
     settings = {
         **made_rows.write_own(tmp_path, num_train=21, num_dev=10),
         **made_rows.encoder(tmp_path),
         **made_rows.TWO_STEPS,
-        **dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0),
-        "classifier_dropout_prob": 0.0,
+        **made_rows.NO_DROPOUT,
         "train_batch_size": 8,
         "eval_batch_size": 4,  # Of ten rows the last batch has two.
     }
