@@ -5,7 +5,6 @@ Also when one of them is killed, or told to stop, and the job is started again.
 
 import json
 import signal
-import socket
 
 import made_records
 import made_rows
@@ -13,6 +12,7 @@ import numpy as np
 import programs
 import pytest
 import tensorflow as tf
+from test_distribution import free_ports
 
 pytestmark = pytest.mark.slow  # Each machine imports TensorFlow and meets the other.
 
@@ -45,16 +45,6 @@ def one_device(command, tmp_path_factory):
     folder = tmp_path_factory.mktemp("one_device")
     programs.succeed(programs.run("run_pretraining", **command, output_dir=folder))
     return folder
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("localhost", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def start_workers(num_workers, program="run_pretraining", **settings):
