@@ -10,6 +10,8 @@ and what both compute of a fixed input. --verify compares two sources, and ends 
 they differ; --check lists what a folder lacks.
 """
 
+import os
+
 from absl import flags
 
 import command_line
@@ -40,6 +42,7 @@ ALBERT_CONFIG_FILE = flags.DEFINE_string(
 )
 VERIFY = flags.DEFINE_boolean("verify", False, "Compare the two sources that are named.")
 CHECK = flags.DEFINE_boolean("check", False, "List what the folder that is named lacks.")
+BESIDE = {"verify": ("kind", "albert_config_file"), "check": ()}  # What they take, too.
 
 
 def check_words(words):
@@ -57,6 +60,18 @@ def check_words(words):
             f"A conversion needs {' and '.join(f'`{name}`' for name in needed)}. Received: no "
             f"{', '.join(missing)}."
         )
+    if words:
+        check_beside("verify" if VERIFY.value else "check")
+
+
+def check_beside(what):
+    """Refuses flags that mean nothing beside a key of BESIDE."""
+    taken = (*BESIDE, *BESIDE[what])
+    flags_given = filter(command_line.is_given, command_line.program_flags())
+    idle = [name for name in flags_given if name not in taken]
+    if idle:
+        others = " and ".join(f"`{name}`" for name in BESIDE[what]) or "no other flag"
+        raise ValueError(f"--{what} must come with {others} alone. Received: {', '.join(idle)}.")
 
 
 def check(folder):
@@ -98,28 +113,49 @@ def compare(source_a, source_b):
 
 
 def verify(path_a, path_b):
-    """Compares any two sources."""
+    """Compares any two sources; the config that is given is that of one without its own."""
     from conversion import model_sources
+    from folders import model_folder
 
-    sources = [model_sources.read(path, kind=KIND.value) for path in (path_a, path_b)]
-    for source in sources:
-        print(source.line)
+    given, sources = given_config(), []
+    for path in (path_a, path_b):
+        config = None if model_folder.read_config(path) else given
+        sources.append(model_sources.read(path, kind=KIND.value, config=config))
+        print(sources[-1].line)
     compare(*sources)
+
+
+def given_config():
+    """Returns the AlbertConfig that a flag names, or None."""
+    from modeling.config import AlbertConfig
+
+    path = ALBERT_CONFIG_FILE.value
+    return AlbertConfig.from_json_file(path) if path else None
+
+
+def given_tokenizer():
+    """Returns the Tokenizer that a flag names, a file or what a folder holds, or None."""
+    from data import files, tokenization
+    from folders import model_folder
+
+    path = TOKENIZER.value
+    if not path:
+        return None
+    is_ours = files.exists(os.path.join(path, tokenization.SETTINGS_FILE))
+    held = None if is_ours or not files.is_folder(path) else model_folder.read_tokenizer(path)
+    return held or tokenization.load(path)
 
 
 def read_source():
     """Reads what is to be converted, with the pieces that are to be added."""
     from conversion import model_sources, vocabulary_growth
-    from data import tokenization
-    from folders import model_folder
-    from modeling.config import AlbertConfig
 
-    config_file = ALBERT_CONFIG_FILE.value
+    tokenizer = given_tokenizer()
     source = model_sources.read(
         INIT_CHECKPOINT.value,
         kind=KIND.value,
         with_slots=WITH_SLOTS.value,
-        config=AlbertConfig.from_json_file(config_file) if config_file else None,
+        config=given_config(),
     )
     print(source.line)
     if STRICT.value and source.left_over:
@@ -127,9 +163,8 @@ def read_source():
             "With `strict` every weight must be converted. Received: "
             f"{model_sources.initialization.listed(source.left_over)}."
         )
-    if TOKENIZER.value:
-        wanted = model_folder.read_tokenizer(TOKENIZER.value) or tokenization.load(TOKENIZER.value)
-        source = vocabulary_growth.with_tokenizer(source, wanted)
+    if tokenizer:
+        source = vocabulary_growth.with_tokenizer(source, tokenizer)
     if ADD_TOKENS.value:
         source = vocabulary_growth.with_tokens(source, ADD_TOKENS.value)
     return source

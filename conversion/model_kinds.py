@@ -30,6 +30,8 @@ def find_kind(path, shapes, asked):
     Raises:
         ValueError: nothing tells a regression from a choice, or the user contradicts the names.
     """
+    if asked == "encoder":
+        return asked
     has_pooler = any(name.startswith(checkpoint_names.POOLER) for name in shapes)
     kind = "encoder"
     if "start_logits/dense/kernel" in shapes:
@@ -47,9 +49,9 @@ def find_kind(path, shapes, asked):
             )
     elif any(name.startswith("cls/") for name in shapes):
         kind = "pretraining"
-    if asked not in (None, kind, "encoder"):
+    if asked not in (None, kind):
         raise ValueError(f"`kind` must be that of the weights, {kind}. Received: {asked}.")
-    return asked or kind
+    return kind
 
 
 def told_kind(path):

@@ -201,18 +201,29 @@ def find_keras(path):
     return next((c for c in candidates if c.endswith(".keras") and files.exists(c)), None)
 
 
-def read_keras(found, kind, kept):
-    """Reads a `.keras` file. Args: `kept` the fields of Source that lie beside it."""
+def read_keras(found, asked, kept):
+    """Reads a `.keras` file.
+
+    Args:
+        found: its path.
+        asked: as `kind` of `read`.
+        kept: dict of the fields of Source that lie beside it.
+    """
     try:
         model = keras.saving.load_model(found, compile=False)
         settings = model.settings
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"{found} must hold a model of `modeling`. {error}") from error
-    arrays = {name: np.asarray(v) for name, v in model.named_variables().items()}
-    kind = kind or model_kinds.told_kind(found)
     allowed = [k for k, made in MODELS.items() if made is type(model) and k != "encoder"]
-    if kind not in allowed:
+    if asked not in (None, "encoder", *allowed):
+        raise ValueError(
+            f"`kind` must be that of the weights, {' or '.join(allowed)}. Received: {asked}."
+        )
+    kind = asked or model_kinds.told_kind(found)
+    if kind not in ("encoder", *allowed):
         kind = "number" if settings.get("num_classes") == 1 else allowed[0]
+    held = model.encoder if kind == "encoder" else model
+    arrays = {name: np.asarray(v) for name, v in held.named_variables().items()}
     return Source(
         config=AlbertConfig.from_dict(settings["config"]),
         kind=kind,

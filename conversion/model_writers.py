@@ -84,6 +84,8 @@ def write_hugging_face(source, folder):
     """Writes safetensors, config.json, and what AutoTokenizer loads."""
     config = source.config
     is_bert = foreign_configs.is_bert(config)
+    state = hugging_face_states.state_dict(source.arrays, is_bert)
+    weight_writing.write_safetensors(os.path.join(folder, HUGGING_FACE_WEIGHTS), state)
     family = "Bert" if is_bert else "Albert"
     values = {
         "architectures": [family + hugging_face_states.class_name(source.kind, source.arrays)],
@@ -93,8 +95,6 @@ def write_hugging_face(source, folder):
         **labels(source),
     }
     files.write_json(os.path.join(folder, foreign_folders.HUGGING_FACE), values)
-    state = hugging_face_states.state_dict(source.arrays, is_bert)
-    weight_writing.write_safetensors(os.path.join(folder, HUGGING_FACE_WEIGHTS), state)
     if source.tokenizer:
         longest = config.max_position_embeddings
         hugging_face_tokenizers.write(folder, source.tokenizer, longest)
@@ -141,7 +141,7 @@ def write_folder(source, folder):
         folder,
         config=source.config,
         tokenizer=source.tokenizer,
-        settings={**source.settings, "converted_from": source.path},
+        settings={**source.settings, model_folder.CONVERTED_FROM: source.path},
     )
     step = source.step or 0
     counter = {} if source.step is None else {model_sources.STEP: np.int64(step)}
@@ -151,9 +151,13 @@ def write_folder(source, folder):
 
 
 def write_beside(source, folder):
-    """Writes the config, the names of the classes, and what the model is for."""
+    """Writes the config, the names of the classes, what the model is for, and its threshold."""
     source.config.to_json_file(os.path.join(folder, model_folder.CONFIG))
     model_folder.write_task(folder, model_kinds.describe(source), source.labels)
+    threshold = model_folder.find(source.path, model_folder.THRESHOLD)
+    if source.kind == "answerable" and threshold:
+        kept = files.read_bytes(threshold)
+        files.write_bytes(os.path.join(folder, model_folder.THRESHOLD), kept)
 
 
 FORMS = {

@@ -192,6 +192,8 @@ def checked_passage(passage, path, line):
         raise fault(place, "a passage must be one JSON object", passage)
     folder, name = os.path.split(path)
     passage.setdefault("id", f"{os.path.basename(folder)}{name}" + (f":{line}" if line > 1 else ""))
+    if not isinstance(passage["id"], str | int):
+        raise fault(place, "`id` must be text or a whole number", passage["id"])
     if not isinstance(passage.get("article"), str):
         raise fault(place, "`article` must be text", passage.get("article"))
     for name in ("questions", "answers"):

@@ -149,7 +149,8 @@ def read_question(path, entry, version, context_index):
     Returns:
         Question.
     """
-    names = ("query_id", "query_text") if "query_id" in entry else ("id", "question")
+    is_cmrc = isinstance(entry, dict) and "query_id" in entry
+    names = ("query_id", "query_text") if is_cmrc else ("id", "question")
     id, text = (_required(path, entry, name, str) for name in names)
     answers, is_impossible = read_label(f"{path}, question `{id}`", entry, version)
     texts = tuple(text for text, _ in answers)

@@ -14,6 +14,7 @@ import sys
 from absl import flags
 
 import command_line
+from evaluation import run_files
 
 TEST = "test"  # Sets of this name are never chosen by, even where they have labels.
 REPORT = "ensemble.json"
@@ -34,6 +35,8 @@ NULL_THRESHOLD = flags.DEFINE_float(
 def main():
     from evaluation import prediction_files, row_averages, span_averages
 
+    if any(map(run_files.is_remote, [*MEMBERS.value, OUTPUT_DIR.value])):
+        command_line.prepare_tensorflow()
     folders = check_folders(MEMBERS.value, OUTPUT_DIR.value)
     task = shared_task({folder: prediction_files.read_task(folder) for folder in folders})
     if task["kind"] == "span":
@@ -49,7 +52,6 @@ def main():
     members = {name: form.load(folders, name) for name in sets}
     averages = {name: form.average(members[name]) for name in sets}
     report["scores"] = {}
-    os.makedirs(OUTPUT_DIR.value, exist_ok=True)
     for name, average in averages.items():
         form.write(OUTPUT_DIR.value, name, average)
         predicted = dict(zip([*folders, AVERAGE], [*members[name], average], strict=True))
@@ -75,7 +77,7 @@ def check_folders(folders, output_dir):
     if os.path.realpath(output_dir) in real:
         raise ValueError(f"`output_dir` must be none of the members. Received: {output_dir}.")
     for folder in folders:
-        if not os.path.isdir(folder):
+        if not run_files.is_folder(folder):
             raise FileNotFoundError(f"`members` must be folders. Received: {folder}.")
     return folders
 
@@ -181,9 +183,8 @@ def table(scores):
 
 
 def write_json(path, value):
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=2, ensure_ascii=False)
-        file.write("\n")
+    content = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    run_files.write_bytes(path, content.encode())
 
 
 if __name__ == "__main__":

@@ -6,8 +6,11 @@ choices. `task.json` holds `task`, `kind`, `labels` and `metrics`, the first of 
 """
 
 import collections
+import io
 import json
 import os
+
+from evaluation import run_files
 
 TASK = "task.json"
 SUFFIX = "_predictions.jsonl"
@@ -23,13 +26,12 @@ def read_task(folder):
         ValueError: it lacks a key, or its kind is none of KINDS.
     """
     path = os.path.join(folder, TASK)
-    if not os.path.exists(path):
+    if not run_files.exists(path):
         raise FileNotFoundError(
             f"A run's folder must have a {TASK}, which every fine-tuning program writes. "
             f"Received: {folder}, without one."
         )
-    with open(path, encoding="utf-8") as file:
-        task = json.load(file)
+    task = json.loads(run_files.read_bytes(path))
     if missing := sorted({"task", "kind", "labels", "metrics"} - set(task)):
         raise ValueError(f"{path} must have all keys. Received: one without {missing}.")
     if task["kind"] not in KINDS:
@@ -39,7 +41,8 @@ def read_task(folder):
 
 def names(folder):
     """Lists the sets that a run has predicted, such as "dev" and "test"."""
-    return sorted(name.removesuffix(SUFFIX) for name in os.listdir(folder) if SUFFIX in name)
+    found = (name for name in run_files.names_in(folder) if name.endswith(SUFFIX))
+    return sorted(name.removesuffix(SUFFIX) for name in found)
 
 
 def path_of(folder, name):
@@ -57,22 +60,21 @@ def read(path):
         ValueError: a line is no such object, or an id comes twice.
     """
     rows, lines = [], {}
-    with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                row = json.loads(line)
-                key, _ = row["id"], row["prediction"]
-            except (ValueError, KeyError, TypeError) as error:
-                raise ValueError(
-                    f"{path}:{number} must be a JSON object with `id` and `prediction`. "
-                    f"Received: {line.strip()[:80]!r}."
-                ) from error
-            if lines.setdefault(key, number) != number:
-                raise ValueError(
-                    f"{path} must have each id once. Received: id {key!r} in lines "
-                    f"{lines[key]} and {number}."
-                )
-            rows.append(row)
+    for number, line in enumerate(io.StringIO(run_files.read_bytes(path).decode()), 1):
+        try:
+            row = json.loads(line)
+            key, _ = row["id"], row["prediction"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path}:{number} must be a JSON object with `id` and `prediction`. "
+                f"Received: {line.strip()[:80]!r}."
+            ) from error
+        if lines.setdefault(key, number) != number:
+            raise ValueError(
+                f"{path} must have each id once. Received: id {key!r} in lines "
+                f"{lines[key]} and {number}."
+            )
+        rows.append(row)
     return rows
 
 
@@ -83,10 +85,8 @@ def write(path, rows):
         path: str.
         rows: iterable of dicts.
     """
-    partial = f"{path}.{os.getpid()}.partial"
-    with open(partial, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    os.replace(partial, path)
+    content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    run_files.write_bytes(path, content.encode())
 
 
 def matched(rows_by_run):

@@ -8,7 +8,7 @@ import os
 
 import numpy as np
 
-from evaluation import glue_submissions, metrics, prediction_files
+from evaluation import glue_submissions, metrics, prediction_files, run_files
 
 LIKELY = 0.5  # A label of several is predicted from this probability on.
 
@@ -91,8 +91,8 @@ class RowAverages:
         submission = self.task.get("submissions", {}).get(name)
         if submission:
             ids, predictions = ([row[key] for row in rows] for key in ("id", "prediction"))
-            with open(os.path.join(folder, submission), "w", encoding="utf-8") as file:
-                file.write(glue_submissions.submission(ids, predictions))
+            content = glue_submissions.submission(ids, predictions).encode()
+            run_files.write_bytes(os.path.join(folder, submission), content)
 
 
 def mean_probabilities(rows):

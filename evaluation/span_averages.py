@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 
-from evaluation import null_threshold, span_decoding, span_scores, squad_metrics
+from evaluation import null_threshold, run_files, span_decoding, span_scores, squad_metrics
 
 SUFFIX = span_scores.FILE_NAME
 DEFAULT_THRESHOLD = 0.0  # At these null odds an answer is taken to be as likely as none.
@@ -25,7 +25,7 @@ class SpanAverages:
 
     def names(self, folder):
         """Lists the sets that a run has scored spans of: "" for a file without a prefix."""
-        found = (name for name in os.listdir(folder) if name.endswith(SUFFIX))
+        found = (name for name in run_files.names_in(folder) if name.endswith(SUFFIX))
         return sorted(name.removesuffix(SUFFIX).rstrip("_") for name in found)
 
     def load(self, folders, name):
@@ -70,8 +70,7 @@ class SpanAverages:
 
     def write(self, folder, name, scores):
         """Writes averaged spans, and the answers in the forms that run_squad.py writes."""
-        with open(path_of(folder, name), "wb") as file:
-            file.write(scores.to_bytes())
+        run_files.write_bytes(path_of(folder, name), scores.to_bytes())
         threshold = self.threshold_of(scores)
         predictions, n_best, null_odds = span_decoding.answers(scores, threshold=threshold)
         write_json(path_of(folder, name, "predictions.json"), predictions)
@@ -99,6 +98,4 @@ def path_of(folder, name, file_name=SUFFIX):
 
 def write_json(path, value):
     """Writes JSON as the original does."""
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=4)
-        file.write("\n")
+    run_files.write_bytes(path, (json.dumps(value, indent=4) + "\n").encode())

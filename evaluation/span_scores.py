@@ -14,6 +14,8 @@ import zipfile
 
 import numpy as np
 
+from evaluation import run_files
+
 FILE_NAME = "span_scores.npz"
 FORMAT = 1
 SPAN_ARRAYS = ("starts", "ends", "variants", "start_scores", "end_scores")
@@ -78,7 +80,7 @@ class SpanScores:
 def load(path):
     """Reads the file of a run. Raises FileNotFoundError, or ValueError for another file."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with np.load(io.BytesIO(run_files.read_bytes(path)), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         texts = json.loads(arrays.pop("texts").tobytes())
     except (ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile) as error:

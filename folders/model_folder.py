@@ -21,6 +21,8 @@ from training import initialization
 
 CONFIG, TOKENIZER, SETTINGS = "albert_config.json", "tokenizer", "settings.json"
 TASK, LABELS = "task.json", "labels.txt"
+THRESHOLD = "null_threshold.json"  # Of a SQuAD 2.0 model, tuned.
+CONVERTED_FROM = "converted_from"  # In the settings of a folder that no run has made.
 # Folders inside a run's or a TF-Hub module's: the model's parts are further out.
 INNER_FOLDER = re.compile(r"best|checkpoints|step-\d+|variables")
 
@@ -121,13 +123,36 @@ def read_json(path, name):
 def read_labels(path):
     """Returns the labels that a run's folder was trained for, list[str]; empty without a list."""
     found = find(path, LABELS)
-    return files.read_bytes(found).decode().splitlines() if found else []
+    text = files.read_bytes(found).decode() if found else ""
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def has_weights(folder):
     """Says whether a folder holds weights that a run has written or will go on from."""
     patterns = ("*.index", "*/step-*/*.index")
     return any(tf.io.gfile.glob(os.path.join(folder, pattern)) for pattern in patterns)
+
+
+def check_goes_on(folder, is_fine_tuning):
+    """Refuses a folder with weights that no run of this kind has left, for a run replaces them.
+
+    Args:
+        folder: path that a run is to write to.
+        is_fine_tuning: bool.
+
+    Raises:
+        ValueError: they were converted, put there, or trained for something else.
+    """
+    if not has_weights(folder):
+        return
+    is_foreign = tf.io.gfile.glob(os.path.join(folder, "*.index"))
+    is_foreign = is_foreign or CONVERTED_FROM in read_json(folder, SETTINGS)
+    if is_foreign or is_fine_tuning != files.exists(os.path.join(folder, TASK)):
+        raise ValueError(
+            "`output_dir` must be a new folder, or one that a run of this program has begun. "
+            f"Received: {folder}, which holds other weights. Use another one; `init_checkpoint` "
+            "begins with the weights of a folder."
+        )
 
 
 def seal(folder, *, config, tokenizer, settings):
@@ -165,7 +190,12 @@ def write_task(folder, task, labels):
         folder: path.
         task: dict of `task.json`, or None: nothing tells.
         labels: list of str.
+
+    Raises:
+        ValueError: a label goes over several lines.
     """
+    if broken := [label for label in labels if "\n" in label]:
+        raise ValueError(f"The name of a class must be one line. Received: {broken[0]!r}.")
     if task:
         files.write_json(os.path.join(folder, TASK), task)
     if labels:

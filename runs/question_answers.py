@@ -15,7 +15,6 @@ from evaluation import null_threshold, span_decoding, span_scores, squad_metrics
 from folders import model_folder
 
 PREDICTIONS, N_BEST, NULL_ODDS = "predictions.json", "nbest_predictions.json", "null_odds.json"
-THRESHOLD = "null_threshold.json"
 METRICS = {"squad": squad_metrics.evaluate_v1, "cmrc": squad_metrics.evaluate_cmrc}
 
 
@@ -121,24 +120,23 @@ def tune(scores, path):
     return Threshold(value, f"tuned on {path}", is_tuned=True)
 
 
-def kept_threshold(folder):
-    """Returns the threshold that goes with the model in a folder, or None."""
-    path = os.path.join(folder, THRESHOLD)
-    if not files.exists(path):
-        return None
-    kept = json.loads(files.read_bytes(path))
-    return Threshold(kept["value"], f"kept with the model, {kept['source']}")
+def kept_threshold(path):
+    """Returns the Threshold that goes with a model, or None.
+
+    Args:
+        path: str, the model's folder, or a checkpoint in it.
+    """
+    kept = model_folder.read_json(path, model_folder.THRESHOLD)
+    return Threshold(kept["value"], f"kept with the model, {kept['source']}") if kept else None
 
 
-def threshold_of(folder):
+def threshold_of(path):
     """Returns the null odds up to which a trained model answers: those kept with it, or 0.
 
     Args:
-        folder: str, a model's folder, best weights and all.
+        path: as of `kept_threshold`.
     """
-    path = model_folder.find(folder, THRESHOLD)
-    kept = kept_threshold(os.path.dirname(path)) if path else None
-    return (kept or DEFAULT).value
+    return (kept_threshold(path) or DEFAULT).value
 
 
 def write_answers(folder, scores, n_best_size, threshold):
@@ -159,7 +157,7 @@ def write_answers(folder, scores, n_best_size, threshold):
         write_json(os.path.join(folder, NULL_ODDS), null_odds)
         if threshold.is_tuned:
             kept = {"value": threshold.value, "source": threshold.source}
-            write_json(os.path.join(folder, THRESHOLD), kept)
+            write_json(os.path.join(folder, model_folder.THRESHOLD), kept)
     files.write_bytes(os.path.join(folder, span_scores.FILE_NAME), scores.to_bytes())
 
 

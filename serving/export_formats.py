@@ -86,7 +86,8 @@ def write(exported, folder, form, quantize=False):
         return write_onnx(exported, path)
     files.write_bytes(path, to_tflite(exported, quantize))
     with quiet():
-        runner = tf.lite.Interpreter(path).get_signature_runner("ids")
+        interpreter = tf.lite.Interpreter(model_content=files.read_bytes(path))
+        runner = interpreter.get_signature_runner("ids")
 
     def run(batch):
         with quiet():
@@ -161,6 +162,6 @@ def write_onnx(exported, path):
         traced = tf.function(from_ids, autograph=False)
         model, _ = tf2onnx.convert.from_function(traced, specs, opset=ONNX_OPSET)
     files.write_bytes(path, model.SerializeToString())
-    session = onnxruntime.InferenceSession(path)
+    session = onnxruntime.InferenceSession(files.read_bytes(path))
     outputs = [output.name for output in session.get_outputs()]
     return lambda batch: dict(zip(outputs, session.run(None, batch), strict=True))

@@ -1,6 +1,8 @@
 """What convert_checkpoint.py writes is what it read, in every form and through all of them."""
 
 import itertools
+import json
+import shutil
 
 import made_sources
 import made_tokenizers
@@ -12,6 +14,8 @@ from conftest import golden_folder
 from made_weights import write_checkpoint
 
 from conversion import model_comparison, model_sources
+from folders import model_folder
+from runs import question_answers
 
 PRETRAINED = golden_folder("tf1_checkpoint")
 HEADS = golden_folder("finetune_heads")
@@ -234,6 +238,16 @@ def test_two_models_of_one_encoder_are_compared_as_far_as_they_go(odd_checkpoint
     assert "weights: 25 of 32 equal bit by bit" in printed
 
 
+def test_verify_takes_a_config_for_the_source_that_has_none(odd_checkpoint, tmp_path):
+    convert(odd_checkpoint, "folder", tmp_path / "grown")
+    shutil.copytree(odd_checkpoint, tmp_path / "bare")
+    config = (tmp_path / "bare" / "albert_config.json").rename(tmp_path / "config.json")
+    words = ("--verify", str(tmp_path / "bare"), str(tmp_path / "grown"))
+    assert "`albert_config_file` names another" in refused(*words)
+    result = programs.call("convert_checkpoint", *words, albert_config_file=config)
+    assert "sequence_output: largest difference 0\n" in programs.succeed(result).stdout
+
+
 def test_models_of_other_sizes_are_told_apart_and_not_compared(odd_checkpoint, tmp_path):
     made_sources.hop(
         made_sources.random_source("encoder", hidden_size=32), "google", tmp_path / "wide"
@@ -249,6 +263,12 @@ def test_models_of_other_sizes_are_told_apart_and_not_compared(odd_checkpoint, t
         (("a",), {"init_checkpoint": "x"}, "two sources, with --verify"),
         (("--verify", "a"), {}, "two sources, with --verify"),
         (("--verify", "--check", "a", "b"), {}, "one folder, with --check"),
+        (
+            ("--verify", "a", "b"),
+            {"to": "folder", "add_tokens": "mrna", "kind": "span"},
+            "--verify must come with `kind` and `albert_config_file` alone. Received: to, add_",
+        ),
+        (("--check", "a"), {"kind": "span"}, "--check must come with no other flag alone"),
     ],
 )
 def test_a_command_line_must_say_one_thing_to_do(words, flags, message):
@@ -258,6 +278,12 @@ def test_a_command_line_must_say_one_thing_to_do(words, flags, message):
 def test_a_folder_that_holds_something_is_not_written_to(odd_checkpoint):
     flags = {"init_checkpoint": odd_checkpoint, "to": "folder", "output_dir": odd_checkpoint}
     assert "`output_dir` must be empty or new" in refused(**flags)
+
+
+def test_safetensors_go_to_a_local_disk_and_nothing_is_written_before(odd_checkpoint, tmp_path):
+    flags = {"init_checkpoint": odd_checkpoint, "to": "huggingface"}
+    message = refused(**flags, output_dir=f"file://{tmp_path}/hf")
+    assert "must be written to a local disk" in message and not any((tmp_path / "hf").iterdir())
 
 
 def test_slots_go_where_they_can_and_must_be_there(odd_checkpoint, tmp_path):
@@ -278,3 +304,26 @@ def test_a_head_of_one_output_must_be_told_what_it_is_for(tmp_path):
     assert "`kind` must be that of the weights, number" not in refused(**flags, kind="span")
     convert(prefix, "huggingface", tmp_path / "hf", kind="choice")
     assert model_sources.read(tmp_path / "hf").kind == "choice"
+    convert(prefix, "folder", tmp_path / "encoder", kind="encoder")
+    assert not model_sources.read(tmp_path / "encoder").has("output_")
+
+
+def test_any_head_is_left_behind_where_the_encoder_is_asked_for(tmp_path):
+    made_sources.hop(made_sources.random_source("number"), "keras", tmp_path / "keras")
+    convert(tmp_path / "keras", "google", tmp_path / "google", kind="encoder")
+    assert model_sources.read(tmp_path / "google").kind == "encoder"
+    flags = {"init_checkpoint": tmp_path / "keras", "to": "google", "output_dir": tmp_path / "g"}
+    assert "must be that of the weights, classes or number or mult" in refused(**flags, kind="span")
+
+
+@pytest.mark.parametrize("to", ["google", "keras", "folder"])
+def test_the_threshold_of_squad_2_goes_with_its_head(to, tmp_path):
+    made_sources.hop(made_sources.random_source("answerable"), "folder", tmp_path / "squad")
+    kept = {"value": -3.25, "source": "tuned on dev.json"}
+    (tmp_path / "squad" / model_folder.THRESHOLD).write_text(json.dumps(kept))
+    convert(tmp_path / "squad", to, tmp_path / "out")
+    found = question_answers.kept_threshold(str(tmp_path / "out"))
+    assert found == (-3.25, "kept with the model, tuned on dev.json", False)
+    if to != "keras":  # Its files are of whole models.
+        convert(tmp_path / "squad", to, tmp_path / "encoder", kind="encoder")
+        assert not (tmp_path / "encoder" / model_folder.THRESHOLD).exists()

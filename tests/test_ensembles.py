@@ -6,7 +6,7 @@ import numpy as np
 import programs
 import pytest
 
-from evaluation import prediction_files, span_scores
+from evaluation import prediction_files, run_files, span_scores
 
 TASK = {
     "task": "custom",
@@ -14,6 +14,7 @@ TASK = {
     "labels": ["no", "yes"],
     "metrics": ["accuracy", "matthews"],
 }
+SETS = ("dev_predictions.jsonl", "test_predictions.jsonl", "task.json")
 LABELS = [0, 0, 1, 1, 1, 0, 1, 0]
 # Probability of "yes" in each row. `a` and `b` are wrong in two rows each, but not the same;
 # `c` is wrong in most and sure of it.
@@ -70,6 +71,20 @@ def test_the_average_of_two_runs_is_better_than_either(folders, tmp_path):
     assert len(prediction_files.read(prediction_files.path_of(output, "test"))) == 8
 
 
+def test_remote_runs_are_averaged_into_a_remote_folder(folders, tmp_path):
+    local, remote = tmp_path / "average", "ram://test_ensembles"
+    for path in (folders["a"], folders["b"]):
+        for file in path.iterdir():
+            run_files.write_bytes(f"{remote}/{path.name}/{file.name}", file.read_bytes())
+    programs.succeed(ensemble([folders["a"], folders["b"]], local))
+    flags = {"members": f"{remote}/a,{remote}/b", "output_dir": f"{remote}/average"}
+    programs.succeed(programs.call("evaluation.ensembles", **flags))
+    written = {name: run_files.read_bytes(f"{remote}/average/{name}") for name in SETS}
+    assert written == {name: (local / name).read_bytes() for name in SETS}
+    report = json.loads(run_files.read_bytes(f"{remote}/average/ensemble.json"))
+    assert report["scores"]["dev"]["average"]["accuracy"] == 1.0
+
+
 def test_greedy_choice_goes_by_dev_alone_and_tells_its_order(folders, tmp_path):
     output = tmp_path / "chosen"
     for run in "bc":
@@ -110,6 +125,9 @@ def test_spans_are_averaged_with_their_null_scores(tmp_path):
             ["q"], {"q": ["red fox"]}, ["A red fox."], [0], [spans[path.name]], [null_score]
         )
         (path / span_scores.FILE_NAME).write_bytes(scores.to_bytes())
+        run_files.write_bytes(f"ram://test_ensembles/{path.name}.npz", scores.to_bytes())
+        remote = span_scores.load(f"ram://test_ensembles/{path.name}.npz")
+        assert remote.to_bytes() == scores.to_bytes()
     output = tmp_path / "average"
     programs.succeed(ensemble(paths, output, null_score_diff_threshold=-1.5))
     assert json.loads((output / "predictions.json").read_text()) == {"q": ""}

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from evaluation import prediction_files
+from evaluation import prediction_files, run_files
 
 ROWS = [
     {"id": 7, "label": "ja", "prediction": "ja", "probabilities": [0.25, 0.75]},
@@ -15,11 +15,23 @@ def rows(*ids, **others):
     return [{"id": key, "prediction": 0, **others} for key in ids]
 
 
-def test_predictions_come_back_as_they_were_written(tmp_path):
-    path = prediction_files.path_of(tmp_path, "dev")
-    prediction_files.write(path, ROWS)
-    assert prediction_files.read(path) == ROWS
-    assert prediction_files.names(tmp_path) == ["dev"]
+@pytest.mark.parametrize("place", ["{tmp_path}/run", "ram://test_prediction_files/run"])
+def test_predictions_come_back_as_they_were_written_local_or_remote(place, tmp_path):
+    folder = place.format(tmp_path=tmp_path)
+    path = prediction_files.path_of(folder, "dev")
+    for rows_written in (ROWS[:1], ROWS):
+        prediction_files.write(path, rows_written)
+        assert prediction_files.read(path) == rows_written
+    assert prediction_files.names(folder) == ["dev"]
+    assert run_files.names_in(folder) == ["dev_predictions.jsonl"]
+
+
+def test_a_remote_task_comes_back_and_its_absence_is_named():
+    folder = "ram://test_prediction_files/task"
+    with pytest.raises(FileNotFoundError, match=folder):
+        prediction_files.read_task(folder)
+    run_files.write_bytes(f"{folder}/task.json", json.dumps(TASK).encode())
+    assert prediction_files.read_task(folder) == TASK
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,9 @@ def test_a_file_may_be_spread_over_lines(tmp_path):
         ({"options": []}, "`options` must be 1 lists"),
         ({"options": [["1", 2]]}, "must be 2 to 5 texts"),
         ({"article": None}, "`article` must be text. Received: None"),
+        ({"id": ["1"]}, r"all\.txt, line 2: `id` must be text or a whole number. Received: .*1"),
+        ({"id": {}}, r"line 2: `id` must be text or a whole number. Received: \{\}"),
+        ({"id": None}, "`id` must be text or a whole number. Received: None"),
         ({"questions": "How many?"}, "`questions` must be a list of texts"),
     ],
 )

@@ -13,6 +13,7 @@ OTHERS = [*programs.WORDS["adjective"].split(), *programs.WORDS["verb"].split()]
 RUN = {"train_batch_size": 16, "num_train_steps": 120, "learning_rate": 3e-3, "max_seq_length": 32}
 RUN |= {"num_warmup_steps": 10, "save_checkpoints_steps": 60, "iterations_per_loop": 60}
 RUN |= {"max_query_length": 8, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+BEGIN = {"train_file": "x.json", "from_scratch": True, "output_dir": "y"}
 
 
 def paragraph(generator, name, version):
@@ -137,6 +138,15 @@ def test_a_second_file_is_answered_without_answers_and_with_the_kept_threshold(t
             assert bool(text) == (null_odds[id] <= kept["value"])
 
 
+def test_the_kept_threshold_is_found_from_a_checkpoint_of_the_model(trained):
+    version, folder, _, _ = trained
+    (step,) = (folder / "run" / "best").iterdir()
+    flags = {"question": "the near", "context": "old horse finds", "max_seq_length": 24}
+    for path in (step, next(step.glob("*.index")).with_suffix("")):
+        printed = answer(init_checkpoint=path, **flags).stdout
+        assert ("kept with the model, tuned on" in printed) == (version == "2.0")
+
+
 def test_one_question_is_answered_on_the_command_line(trained):
     _, folder, _, _ = trained
     before = sorted(folder.glob("run/*"))
@@ -168,6 +178,11 @@ def test_the_users_threshold_comes_first_and_silence_is_warned_of(trained, tmp_p
         ({"question": "?"}, "`context` and `question` must come together"),
         ({"version": "2.0", "metric": "cmrc", "train_file": "x"}, "`metric` cmrc is for"),
         ({"doc_stride": 0, "train_file": "x"}, "doc_stride"),
+        ({"start_n_top": 9, **BEGIN}, "`start_n_top` is for version 2.0. Received: version=1.1"),
+        ({"end_n_top": 9, "version": "1.1", **BEGIN}, "`end_n_top` is for version 2.0"),
+        ({"null_score_diff_threshold": -1.0, **BEGIN}, "`null_score_diff_threshold` is for"),
+        ({"best_metric": "f2", **BEGIN}, "one of ['f1', 'exact_match', 'loss']. Received: f2"),
+        ({"best_metric": "f2", "version": "2.0", **BEGIN}, "['best_f1', 'best_exact', 'f1', "),
     ],
 )
 def test_a_mistake_is_told_before_any_work(flags, received, tmp_path, monkeypatch):

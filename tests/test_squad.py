@@ -99,6 +99,8 @@ def test_to_score_predictions_an_answer_need_not_stand_in_the_context(tmp_path):
         ("1.1", [{"question": "?", "answers": []}], ["`id`", "None"]),
         ("1.1", [{"id": 7, "question": "?", "answers": []}], ["`id`", "7"]),
         ("1.1", [{"id": "q9", "answers": []}], ["`question`", "q9"]),
+        ("1.1", [7], ["`id`", "None in 7"]),
+        ("1.1", [None], ["`id`", "None in None"]),
         ("1.1", [], ["must hold questions"]),
     ],
 )

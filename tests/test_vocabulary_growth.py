@@ -151,3 +151,22 @@ def test_the_program_adds_pieces_from_a_list_or_a_tokenizer(tmp_path):
     printed = programs.succeed(programs.call("convert_checkpoint", *words)).stdout
     assert "masked_lm_logits: largest difference 0\n" in printed
     assert "tokenizer: another; " in printed
+
+
+def test_the_tokenizer_that_is_used_is_the_very_one_that_is_named(tmp_path):
+    cased = made_tokenizers.wordpiece_tokenizer(lower=False)
+    source = made_sources.random_source("encoder", cased)
+    made_sources.hop(source, "folder", tmp_path / "old")
+    added_pieces.with_pieces(cased, ["mRNA"]).save(tmp_path / "new")
+    flags = {"init_checkpoint": tmp_path / "old", "to": "folder"}
+    for number, named in enumerate((tmp_path / "new", tmp_path / "new" / "vocab.txt")):
+        out = tmp_path / f"out{number}"
+        given = {**flags, "tokenizer": named, "output_dir": out}
+        programs.succeed(programs.call("convert_checkpoint", **given))
+        assert model_sources.read(out).tokenizer.tokenize("mRNA") == ["mRNA"]
+    flags["output_dir"] = tmp_path / "out"
+    result = programs.call("convert_checkpoint", **flags, tokenizer=tmp_path / "new" / "typo.model")
+    assert result.exit_code == 1 and "typo.model" in result.stderr
+    (tmp_path / "old" / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nother\n")
+    result = programs.call("convert_checkpoint", **flags, tokenizer=tmp_path / "old" / "vocab.txt")
+    assert result.exit_code == 1 and "new tokenizer must have the old one's" in result.stderr

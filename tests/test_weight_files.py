@@ -112,6 +112,24 @@ def test_a_path_without_weights_says_what_was_looked_for(tmp_path):
         weight_files.find(prefix)
 
 
+def damaged(content, is_cut):
+    """Returns a file's content cut short, or with one byte changed."""
+    half = len(content) // 2
+    rest = b"" if is_cut else bytes([content[half] ^ 1]) + content[half + 1 :]
+    return content[:half] + rest
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+@pytest.mark.parametrize("ending", ["index", "data-00000-of-00001"])
+def test_a_damaged_checkpoint_is_told_by_the_file(ending, is_cut, google):
+    path = google / f"model.ckpt-best.{ending}"
+    path.write_bytes(damaged(path.read_bytes(), is_cut))
+    with pytest.raises(ValueError, match=rf"{path} must be whole\. Received: \w.*Copy it again"):
+        weights = weight_files.open_weights(google)
+        for name in weights.shapes:
+            weights.read(name)
+
+
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "tf_model.h5"])
 def test_a_pickle_is_refused_with_the_remedy(name, tmp_path):
     (tmp_path / name).write_bytes(b"cos\nsystem\n(S'false'\ntR.")

@@ -5,6 +5,7 @@ Pickle, which can run anybody's code, is never opened.
 """
 
 import collections.abc
+import contextlib
 import dataclasses
 import json
 import os
@@ -59,8 +60,38 @@ def open_weights(path):
     found = find(path)
     if found.endswith((SAFETENSORS, SHARD_LIST)):
         return open_safetensors(found)
-    reader = tf.train.load_checkpoint(found)
-    return Weights(found, reader.get_variable_to_shape_map(), reader.get_tensor)
+    return open_checkpoint(found)
+
+
+def open_checkpoint(prefix):
+    """Opens a TF1 checkpoint; what is damaged beside its index shows when weights are read.
+
+    Args:
+        prefix: path of its files, less their endings.
+
+    Returns:
+        Weights.
+    """
+    with whole(f"{prefix}.index"):
+        reader = tf.train.load_checkpoint(prefix)
+        shapes = reader.get_variable_to_shape_map()
+    data = " and ".join(sorted(tf.io.gfile.glob(f"{prefix}.data-?????-of-?????")))
+
+    def read(name):
+        with whole(data):
+            return reader.get_tensor(name)
+
+    return Weights(prefix, shapes, read)
+
+
+@contextlib.contextmanager
+def whole(path):
+    """Turns what TensorFlow raises of a damaged file into a ValueError that names it."""
+    try:
+        yield
+    except (IndexError, tf.errors.OpError) as error:
+        reason = str(getattr(error, "message", error)).rstrip(".")
+        raise ValueError(f"{path} must be whole. Received: {reason}. Copy it again.") from None
 
 
 def open_safetensors(path):
