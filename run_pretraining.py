@@ -16,6 +16,7 @@ import recipes
 from data import pretraining_examples
 from data.sentence_pairs import OBJECTIVES
 from modeling.config import SIZES, AlbertConfig, size
+from runs import pretraining_flags
 from training.config import TrainConfig
 
 INPUT_FILE = flags.DEFINE_string("input_file", None, "Records: paths or patterns, comma between.")
@@ -38,7 +39,10 @@ MAX_SEQ_LENGTH = flags.DEFINE_integer(
     "max_seq_length", None, "T. Not given: the records'.", lower_bound=1
 )
 MAX_PREDICTIONS_PER_SEQ = flags.DEFINE_integer(
-    "max_predictions_per_seq", None, "P. Not given: the records'.", lower_bound=1
+    "max_predictions_per_seq",
+    None,
+    "P. Not given: the records', or what --masked_lm_prob asks for where masks are drawn anew.",
+    lower_bound=1,
 )
 BATCH_BY_LENGTH = flags.DEFINE_bool(
     "batch_by_length",
@@ -64,37 +68,9 @@ command_line.define_flags(TrainConfig)
 
 
 def check_flags():
-    """Refuses combinations that leave nothing to do or nothing to do it with."""
-    if not (DO_TRAIN.value or DO_EVAL.value):
-        raise ValueError("`do_train` or `do_eval` must be true. Received: neither.")
-    if not OUTPUT_DIR.value:
-        raise ValueError("`output_dir` must name a folder. Received: nothing.")
-    if not INPUT_FILE.value and (DO_TRAIN.value or not EVAL_INPUT_FILE.value):
-        raise ValueError("`input_file` must name record files. Received: nothing.")
-    if DO_TRAIN.value and DO_EVAL.value and not EVAL_INPUT_FILE.value:
-        raise ValueError(
-            "`eval_input_file` must name held-out records when a run trains and evaluates. "
-            "Received: nothing."
-        )
-    if DYNAMIC_MASKING.value and not DO_TRAIN.value:
-        raise ValueError("`dynamic_masking` is for training. Received: it and --nodo_train.")
-    given = [name for name in pretraining_examples.OF_MASKING if command_line.is_given(name)]
-    if given and not DYNAMIC_MASKING.value:
-        raise ValueError(
-            f"`{given[0]}` is for `dynamic_masking`: records have the masks that they were made "
-            f"with. Received: {given[0]} without it."
-        )
-    on_tpu = flags.FLAGS.use_tpu or flags.FLAGS.strategy == "tpu"
-    if BATCH_BY_LENGTH.value and on_tpu:
-        raise ValueError(
-            "`batch_by_length` must be off on TPUs, which want batches of one shape. Received: it "
-            "and a TPU."
-        )
-    if MODEL.value and ALBERT_CONFIG_FILE.value:
-        raise ValueError(
-            "The model is told by `model` or by `albert_config_file`. Received: both, "
-            f"{MODEL.value} and {ALBERT_CONFIG_FILE.value}."
-        )
+    """Refuses flags that leave nothing to do, contradict one another or do nothing."""
+    values = command_line.program_flags()
+    pretraining_flags.check(values, {name for name in values if command_line.is_given(name)})
 
 
 def choose_settings():
@@ -153,47 +129,62 @@ def find_records():
     """Returns the pretraining_records.Records that the flags name."""
     from runs import pretraining_records
 
-    asked = (MAX_SEQ_LENGTH, MAX_PREDICTIONS_PER_SEQ, SENTENCE_OBJECTIVE)
+    flags_asked = (MAX_SEQ_LENGTH, MAX_PREDICTIONS_PER_SEQ, SENTENCE_OBJECTIVE)
+    asked = {flag.name: flag.value for flag in flags_asked}
+    if DYNAMIC_MASKING.value:
+        asked[MAX_PREDICTIONS_PER_SEQ.name] = None  # Tells what is masked, not what was.
     return pretraining_records.find(
         INPUT_FILE.value if DO_TRAIN.value else None,
         (EVAL_INPUT_FILE.value or INPUT_FILE.value) if DO_EVAL.value else None,
-        asked={flag.name: flag.value for flag in asked},
+        asked=asked,
         tokenizer=TOKENIZER.value,
     )
 
 
 def choose_masking(records, seed):
-    """Says how records are masked.
+    """Says how the training records are masked.
 
     Returns:
-        (DynamicMasking or None, dict of the settings, None where they are not known).
+        (DynamicMasking or None, dict of the settings and of P, None where they are not known).
     """
     from runs import pretraining_records
 
-    told = records.masking_settings()
+    told, lengths = records.masking_settings(), dict(records.lengths)
+    limit = MAX_PREDICTIONS_PER_SEQ.name
     if not DYNAMIC_MASKING.value:
-        return None, dict.fromkeys(pretraining_examples.OF_MASKING) | told
-    chosen = command_line.from_flags(
-        pretraining_examples.ExampleSettings, **told, **records.lengths
-    )
+        known = told | {limit: lengths[limit]}
+        return None, dict.fromkeys(pretraining_examples.OF_MASKING) | known
+    if command_line.is_given("masked_lm_prob"):
+        lengths[limit] = 0  # As many as the share asks for, unless the user says how many.
+    chosen = command_line.from_flags(pretraining_examples.ExampleSettings, **told, **lengths)
     masking = pretraining_records.dynamic(records, chosen, seed)
-    print(
-        f"masks{' and the order of segments' * masking.swaps} are drawn each time a record is "
-        f"read: {chosen.masked_lm_prob:.0%} of the pieces, n-grams of up to {chosen.ngram} words"
-    )
-    return masking, {name: getattr(chosen, name) for name in pretraining_examples.OF_MASKING}
+    print(pretraining_records.describe(masking, chosen.max_seq_length))
+    settings = {name: getattr(chosen, name) for name in pretraining_examples.OF_MASKING}
+    return masking, settings | {limit: chosen.max_predictions}
 
 
-def seal_folder(config, records, settings):
-    """Writes config, settings (a dict) and the records' tokenizer into the output folder."""
+def seal_folder(config, records, settings, strategy):
+    """Writes config, settings (a dict) and the records' tokenizer into the output folder.
+
+    Every worker checks the folder, so that a mistake ends each of them as such; one writes.
+    """
     from folders import model_folder
+    from training import distribution
 
+    model_folder.check_goes_on(OUTPUT_DIR.value, is_fine_tuning=False)
+    if model_folder.has_weights(OUTPUT_DIR.value):
+        model_folder.check_config(OUTPUT_DIR.value, config)
+        if records.tokenizer:
+            model_folder.check_tokenizer(OUTPUT_DIR.value, records.tokenizer.fingerprint)
+    distribution.largest(strategy, [0])  # All have read what is now replaced.
+    if not distribution.is_chief(strategy):
+        return
     told = records.lengths | {"sentence_objective": records.sentence_objective}
     model_folder.seal(
         OUTPUT_DIR.value,
         config=config,
         tokenizer=records.tokenizer,
-        settings=command_line.program_flags() | settings | told,
+        settings=command_line.program_flags() | told | settings,
     )
 
 
@@ -211,20 +202,24 @@ def main():
     settings = choose_settings()
     if settings.deterministic:
         distribution.make_deterministic(settings.seed)
+    # Before any operation: workers meet at the start of TensorFlow or not at all.
+    strategy = distribution.create_strategy(settings.strategy, settings.tpu_name)
     records = find_records()
     config = choose_config(records.vocab_size)
     weights = INIT_CHECKPOINT.value or (None if DO_TRAIN.value else OUTPUT_DIR.value)
     pretraining_records.check_config(config, records, weights)
+    if DO_TRAIN.value:
+        records = pretraining_records.with_tokenizer(records, weights, OUTPUT_DIR.value)
     masking, masking_settings = choose_masking(records, settings.seed)
-    strategy = distribution.create_strategy(settings.strategy, settings.tpu_name)
     command_line.compile_quietly()
     if DO_TRAIN.value:
         parts = {"num_micro_batches": settings.gradient_accumulation_steps}
         distribution.check_divisible(settings.train_batch_size, strategy, **parts)
     if DO_EVAL.value:
+        pretraining_flags.check_best_metric(settings.best_metric, records.sentence_objective)
         distribution.check_divisible(settings.eval_batch_size, strategy, "eval_batch_size")
-    if DO_TRAIN.value and distribution.is_chief(strategy):
-        seal_folder(config, records, dataclasses.asdict(settings) | masking_settings)
+    if DO_TRAIN.value:
+        seal_folder(config, records, dataclasses.asdict(settings) | masking_settings, strategy)
 
     with strategy.scope(), precision.scope(settings.precision):
         model = models.PretrainingModel(config, seed=settings.seed)
@@ -237,7 +232,8 @@ def main():
         model=model,
         files={"training": records.train, "held out": records.heldout},
         strategy=strategy,
-        lengths=records.lengths,
+        length=records.lengths["max_seq_length"],
+        num_predictions=masking_settings["max_predictions_per_seq"],
     )
 
     def forward(batch, dropout_seed):

@@ -113,7 +113,7 @@ def num_text_bytes(path):
     """Counts the bytes of text in a file; a packed file is read for it."""
     with open_text(path) as file:
         if path.endswith(".gz"):
-            return sum(len(data) for data in iter(lambda: file.read(BLOCK_BYTES), b""))
+            return sum(len(data) for data in iter(lambda: _read(file, path, BLOCK_BYTES), b""))
         if is_remote(path):
             return file.size()
         return file.seek(0, io.SEEK_END)
@@ -122,7 +122,7 @@ def num_text_bytes(path):
 def num_mark_bytes(path):
     """Returns how many bytes of a file are a byte order mark, which is no text: 3 or 0."""
     with open_text(path) as file:
-        return len(UTF8_MARK) if file.read(len(UTF8_MARK)) == UTF8_MARK else 0
+        return len(UTF8_MARK) if _read(file, path, len(UTF8_MARK)) == UTF8_MARK else 0
 
 
 def _read(file, path, num_bytes):

@@ -25,7 +25,15 @@ import time
 import tqdm
 
 import command_line
-from data import beam_pipeline, corpus, corpus_parts, creation_report, record_making, tokenization
+from data import (
+    beam_pipeline,
+    corpus,
+    corpus_parts,
+    creation_report,
+    record_making,
+    record_sets,
+    tokenization,
+)
 from data.creation_settings import CreationSettings
 from data.files import is_remote
 from data.pretraining_examples import ExampleSettings
@@ -164,8 +172,6 @@ def open_record_sets(settings, dupe_factor):
     """Returns the record_sets.RecordSet for training and, where asked for, that held out."""
     output_files, heldout_files = settings.output_files(), settings.heldout_files()
     command_line.prepare_tensorflow()
-    from data import record_sets
-
     sets = [record_sets.RecordSet(record_sets.TRAINING, output_files, dupe_factor)]
     if heldout_files:
         sets.append(record_sets.RecordSet(record_sets.HELDOUT, heldout_files, 1))
@@ -200,11 +206,12 @@ def run(settings, example_settings):
         return verify(settings)
     if settings.random_next_sentence:
         example_settings = dataclasses.replace(example_settings, sentence_objective="nsp")
-    if settings.runner == "beam" or is_remote(settings.input_file):
+    written = settings.output_files() + settings.heldout_files()
+    if settings.runner == "beam" or any(map(is_remote, [settings.input_file, *written])):
         command_line.prepare_tensorflow()
     paths = corpus.expand_patterns(settings.input_file)
-    settings.output_files()  # Raises what it raises before any work.
     tokenizer = tokenization.load(settings.tokenizer_path(), lower=settings.do_lower_case)
+    record_sets.check_folders(written, tokenizer)
 
     start = time.perf_counter()
     recipe = choose_recipe(settings, example_settings, tokenizer, paths)
@@ -219,7 +226,17 @@ def run(settings, example_settings):
 
 
 def main():
-    run(command_line.from_flags(CreationSettings), command_line.from_flags(ExampleSettings))
+    settings = command_line.from_flags(CreationSettings)
+    example_settings = command_line.from_flags(ExampleSettings)
+    objective = example_settings.sentence_objective
+    is_told = command_line.is_given("sentence_objective") and objective != "nsp"
+    if settings.random_next_sentence and is_told:
+        raise ValueError(
+            "`random_next_sentence` means --sentence_objective=nsp; give one of them. Received: "
+            f"it and sentence_objective={objective}."
+        )
+    with command_line.ended_by_sigterm():
+        run(settings, example_settings)
 
 
 if __name__ == "__main__":

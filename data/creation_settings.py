@@ -84,11 +84,12 @@ class CreationSettings:
             raise ValueError(
                 f"`beam_options` are for --runner=beam. Received: them and --runner={self.runner}."
             )
-        if self.runner == "beam" and len(split_names(self.output_file)) > 1:
-            raise ValueError(
-                "`output_file` must be one name for --runner=beam, and `num_shards` the number of "
-                f"files. Received: {self.output_file}."
-            )
+        for name in ("output_file", "heldout_file"):
+            if self.runner == "beam" and len(split_names(getattr(self, name))) > 1:
+                raise ValueError(
+                    f"`{name}` must be one name for --runner=beam; `num_shards` is the number of "
+                    f"files of `output_file`. Received: {getattr(self, name)}."
+                )
         if not self.output_file:
             raise ValueError("`output_file` must name the files to write. Received: none.")
         if not (self.input_file or self.verify):

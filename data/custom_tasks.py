@@ -24,7 +24,7 @@ class CustomData:
         "", "Rows to train on: .tsv (no quoting), .csv (quoted) or .jsonl (an object a line)."
     )
     dev_file: str = setting("", "Labelled rows to evaluate on.")
-    test_file: str = setting("", "Rows to predict; labels may be missing.")
+    test_file: str = setting("", "Rows that --do_predict predicts; labels may be missing.")
     text_columns: str = setting(
         "text",
         "The column of the text, or two for a pair, separated by a comma: names, or numbers "
@@ -78,12 +78,13 @@ def split_names(names):
     return [name.strip() for name in names.split(",") if name.strip()]
 
 
-def custom_task(custom, metrics=()):
+def custom_task(custom, metrics=(), labels=()):
     """Makes the row of one's own data.
 
     Args:
         custom: CustomData.
         metrics: names of evaluation/metrics.py; by default METRICS of the label's kind.
+        labels: names of the classes or labels, whatever is in them; by default those of `custom`.
 
     Returns:
         ClassificationTask, to be read with `data_dir=""`. It has the splits whose files are named.
@@ -98,7 +99,7 @@ def custom_task(custom, metrics=()):
         directory="",
         text_columns=tuple(split_names(custom.text_columns)),
         label_column=custom.label_column,
-        labels=tuple(split_names(custom.labels)),
+        labels=tuple(labels) or tuple(split_names(custom.labels)),
         metrics=tuple(metrics) or METRICS[custom.label_kind],
         files=named,
         headers=dict.fromkeys(named, custom.has_header()),
@@ -127,9 +128,12 @@ def find_labels(task, train_file):
     several = task.label_kind == "multilabel"
     rows = [label_names(task, cell) if several else [as_text(cell)] for cell in cells]
     counts = collections.Counter(name for names in rows for name in names)
-    if "" in counts:
-        line = columns.lines[rows.index([""])]
-        raise ValueError(f"{train_file}, line {line}: a row must have a label. Received: none.")
+    for line, names in zip(columns.lines, rows, strict=True):
+        if any(not name or "\n" in name for name in names):
+            raise ValueError(
+                f"{train_file}, line {line}: a row must have a label, of one line. Received: "
+                f"{tables.shortened(names)}."
+            )
     if task.headers["train"] is False and any(counts[name] == 1 for name in rows[0]):
         raise ValueError(
             f"{train_file}, line 1: a label must occur on other lines too, or the line is taken "

@@ -20,7 +20,7 @@ class DynamicMasking:
     """How records are masked anew.
 
     Attributes:
-        policy: masking.MaskPolicy; its `max_predictions` is the records' P.
+        policy: masking.MaskPolicy; its `max_predictions`, P, need not be the records'.
         swaps: bool, whether the order of the segments is drawn anew: for "sop" alone.
         marks: int32[V], of `word_marks`, or None: the records' `token_boundary` says where
             words start. The original's does not always (create_pretraining_data.py:393-407).
@@ -53,7 +53,8 @@ def draw_anew(parsed, numbers, settings):
         settings: DynamicMasking.
 
     Returns:
-        The same features but `token_boundary`, integers as int32 or int64.
+        The same features but `token_boundary`, integers as int32 or int64; those of masked
+        positions have the P of the policy.
     """
     names = ("input_ids", "input_mask", "segment_ids", "token_boundary")
     ids, input_mask, segment_ids, starts_word = (tf.cast(parsed[n], tf.int32) for n in names)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import uuid
 
 
 def is_remote(path):
@@ -44,14 +45,15 @@ def remove(path):
 def write_bytes(path, content):
     """Writes a file that is either whole or not there, and its folder.
 
-    Several processes may write the same at once, as the workers of a run do.
+    Several processes may write the same at once, as the workers of a run do: each under a name
+    of its own until it is whole. Process ids are not, in containers on several machines.
 
     Args:
         path: str.
         content: bytes.
     """
     folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}.partial")
+    temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}.partial")
     if is_remote(path):
         _gfile().makedirs(folder)
         with _gfile().GFile(temporary, "wb") as file:

@@ -69,9 +69,9 @@ def pretraining_dataset(
         A tf.data.Dataset of dicts: int32[B, T] `input_ids`, `input_mask`, `segment_ids`;
         int32[B, P] `masked_lm_positions`, `masked_lm_ids`; float32[B, P]
         `masked_lm_weights`; int32[B] `next_sentence_labels`; float32[B]
-        `example_weights`, 0 for rows that only fill up. A bad record raises a
-        tf.errors.OpError when it is met; `record_verification.describe_data_error` tells
-        which file it is in.
+        `example_weights`, 0 for rows that only fill up. P is that of `masking`, where it is
+        given. A bad record raises a tf.errors.OpError when it is met;
+        `record_verification.describe_data_error` tells which file it is in.
 
     Raises:
         FileNotFoundError: a file does not exist.

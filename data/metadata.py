@@ -1,19 +1,22 @@
 """`metadata.json`: what the record files of a folder hold and how they were made.
 
 One file per folder lists the sets of records in it, one set for each run that wrote
-there (training and held-out records may share a folder). A run that writes a file again
-replaces the whole set the file belonged to. Two runs that end in one folder at the same
-moment can lose one's entry; training then refuses its files as not listed.
+there (training and held-out records may share a folder). A run replaces the sets that were
+written to the same `output_file`, in however many shards. Two runs that end in one folder at
+the same moment can lose one's entry; training then refuses its files as not listed.
 """
 
 import dataclasses
 import json
 import os
+import re
 
+from data import files
 from data.records import temporary_name, write_errors
 
 FILE_NAME = "metadata.json"
 FORMAT_VERSION = 1
+SHARD_NUMBER = re.compile(r"-\d{5,}-of-\d{5,}(?=(\.[^.]*)?$)")  # As CreationSettings numbers them.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,17 +56,29 @@ def write(metadata):
             for shard in metadata.shards
             if os.path.dirname(shard["file"]) == folder
         ]
-        names = {shard["file"] for shard in shards}
-        others = [
-            old
-            for old in read_folder(folder) or []
-            if names.isdisjoint(shard["file"] for shard in old.shards)
-        ]
+        sets = read_folder(folder) or []
+        replaced = replaced_sets(sets, [shard["file"] for shard in shards])
+        others = [old for old in sets if old not in replaced]
         sets = [*others, dataclasses.replace(metadata, shards=shards)]
         write_json(
             os.path.join(folder, FILE_NAME),
             {"format_version": FORMAT_VERSION, "sets": [dataclasses.asdict(row) for row in sets]},
         )
+
+
+def replaced_sets(sets, names):
+    """Returns those of a folder's sets that a run replaces.
+
+    Args:
+        sets: list of Metadata, of `read_folder`.
+        names: list of the files' names that the run writes in the folder.
+    """
+    outputs = {SHARD_NUMBER.sub("", name) for name in names}
+    return [
+        old
+        for old in sets
+        if not outputs.isdisjoint(SHARD_NUMBER.sub("", shard["file"]) for shard in old.shards)
+    ]
 
 
 def write_json(path, content):
@@ -82,30 +97,27 @@ def read_folder(folder):
     Raises:
         ValueError: the file is not what this version writes.
     """
-    import tensorflow as tf
-
     path = os.path.join(folder, FILE_NAME)
-    if not tf.io.gfile.exists(path):
+    if not files.exists(path):
         return None
-    with tf.io.gfile.GFile(path) as file:
-        text = file.read()
     try:
-        content = json.loads(text)
+        content = json.loads(files.read_bytes(path))
         if content["format_version"] != FORMAT_VERSION:
             raise ValueError(f"format_version {content['format_version']}")
         return [Metadata(**row) for row in content["sets"]]
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} must be of format_version {FORMAT_VERSION}, as data creation writes it. "
-            f"Received: {error}. Create the data again."
+            f"Received: {error}. Move that file away and create the data again, or use another "
+            "folder."
         ) from error
 
 
-def read(files):
+def read(paths):
     """Finds the metadata of each record file in its folder.
 
     Args:
-        files: list of paths.
+        paths: list of record files.
 
     Returns:
         A list with a Metadata per file, or None where the folder has no `metadata.json`
@@ -114,9 +126,9 @@ def read(files):
     Raises:
         ValueError: a folder's `metadata.json` is malformed or does not list the file.
     """
-    folders = {folder: read_folder(folder) for folder in {os.path.dirname(path) for path in files}}
+    folders = {folder: read_folder(folder) for folder in {os.path.dirname(path) for path in paths}}
     found = []
-    for path in files:
+    for path in paths:
         sets = folders[os.path.dirname(path)]
         holders = [row for row in sets or [] if row.shard(path)]
         if sets is not None and not holders:

@@ -6,7 +6,9 @@ import contextlib
 import dataclasses
 import itertools
 import multiprocessing
+import os
 import signal
+import threading
 
 from data import pretraining_examples, records, tokenized_documents
 from data.corpus import CorpusCounts, documents_of
@@ -110,6 +112,13 @@ def _start_worker(recipe):
     global _recipe
     _recipe = recipe
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent alone answers to Ctrl-C.
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent():
+    """Ends this worker when its parent is gone, killed: nothing else would tell it."""
+    multiprocessing.parent_process().join()
+    os._exit(1)
 
 
 def _work(task):

@@ -2,16 +2,74 @@
 
 import contextlib
 import dataclasses
-import importlib.metadata
+import importlib
 import os
 
-from data import creation_report, metadata
+from data import creation_report, files, metadata, tokenization
 from data.pretraining_examples import ExampleCounts
 from data.records import ShardWriter
+from data.tokenizer_base import MODEL_FILES, SETTINGS_FILE, kind_of_folder
 
 TOKENIZER_FOLDER = "tokenizer"  # Beside the records, so that training can keep it.
-VERSIONED = ("tensorflow", "sentencepiece", "numpy")  # What made the data.
+VERSIONED = ("tensorflow", "sentencepiece", "numpy")  # Modules that made the data.
 TRAINING, HELDOUT = "training", "held-out"  # The sets of a run.
+
+
+def check_folders(paths, tokenizer):
+    """Refuses to write where records would mix with others, or a tokenizer be lost.
+
+    Args:
+        paths: list of the files that will be written.
+        tokenizer: the Tokenizer.
+
+    Raises:
+        ValueError: a folder holds a malformed `metadata.json`, files of the sets that are
+            replaced which would stay, or a tokenizer that is not these sets' alone.
+    """
+    for folder in sorted({os.path.dirname(path) for path in paths}):
+        names = [os.path.basename(path) for path in paths if os.path.dirname(path) == folder]
+        sets = metadata.read_folder(folder) or []
+        replaced = metadata.replaced_sets(sets, names)
+        check_left_files(folder, names, sets, replaced)
+        check_tokenizer(os.path.join(folder, TOKENIZER_FOLDER), tokenizer, sets, replaced)
+
+
+def check_left_files(folder, names, sets, replaced):
+    """Refuses a folder where files of a replaced run, training or held out, would stay."""
+    runs = [old.settings for old in replaced]
+    rows = [row for old in sets if old.settings in runs for row in old.shards]
+    left = [row["file"] for row in rows if row["file"] not in names]
+    left = [name for name in left if files.exists(os.path.join(folder, name))]
+    if left:
+        raise ValueError(
+            "records of an earlier run to the same `output_file` must be gone before new ones are "
+            f"made: they might hold text that is now held out. Received: {len(left)} files in "
+            f"{folder or '.'}: {', '.join(left[:5])}{', ...' * (len(left) > 5)}. Remove them, or "
+            "use another folder."
+        )
+
+
+def check_tokenizer(path, tokenizer, sets, replaced):
+    """Refuses a tokenizer's folder that holds another one, unless the replaced sets' alone."""
+    present = {
+        name: files.read_bytes(os.path.join(path, name))
+        for name in (*MODEL_FILES.values(), SETTINGS_FILE)
+        if files.exists(os.path.join(path, name))
+    }
+    contents = tokenizer.contents()
+    if all(content == contents.get(name) for name, content in present.items()):
+        return
+    held = tokenization.load(path).fingerprint if kind_of_folder(path) else None
+    if held == tokenizer.fingerprint:
+        return
+    users = [old for old in sets if old.tokenizer_sha256 == held]
+    is_copy = set(files.names_in(path)) == present.keys()  # Where it was trained is more.
+    if not (users and is_copy) or any(old not in replaced for old in users):
+        raise ValueError(
+            f"`{TOKENIZER_FOLDER}` beside `output_file` must be free for the records' tokenizer. "
+            f"Received: {path}, which holds another one. Use another folder for the records, or "
+            "move that one away."
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +120,7 @@ class WrittenSet:
                     "text": dataclasses.asdict(corpus_counts),
                 },
                 shards=self.shards,
-                versions={name: importlib.metadata.version(name) for name in VERSIONED},
+                versions={name: importlib.import_module(name).__version__ for name in VERSIONED},
             )
         )
 
@@ -79,11 +137,11 @@ class RecordSet:
         counts: ExampleCounts.
     """
 
-    def __init__(self, name, files, num_passes):
-        """Takes the set's name, list[str] of paths, and how many passes come."""
-        num_writers = min(len(files), num_passes)
+    def __init__(self, name, paths, num_passes):
+        """Takes the set's name, list[str] of its files, and how many passes come."""
+        num_writers = min(len(paths), num_passes)
         self.name, self.counts = name, ExampleCounts()
-        self._writers = [ShardWriter(files[index::num_writers]) for index in range(num_writers)]
+        self._writers = [ShardWriter(paths[index::num_writers]) for index in range(num_writers)]
         self._stack = contextlib.ExitStack()
 
     def __enter__(self):

@@ -13,6 +13,8 @@ import os
 
 from data import files
 
+LARGEST_CELL = 2**31 - 1  # Characters; the module's own 131,072 are less than long documents.
+
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
@@ -98,6 +100,7 @@ def tsv_rows(path, text):
 
 def csv_rows(path, text):
     """Returns a list of (line on which the row begins, list of str)."""
+    csv.field_size_limit(LARGEST_CELL)
     reader = csv.reader(io.StringIO(text.rstrip("\r\n"), newline=""), strict=True)
     rows, line = [], 1
     try:

@@ -9,7 +9,7 @@ import os
 
 from data import files
 from data.sentencepiece_tokenizer import SentencePieceTokenizer
-from data.tokenizer_base import MODEL_FILES, SETTINGS_FILE
+from data.tokenizer_base import MODEL_FILES, SETTINGS_FILE, kind_of_folder
 from data.wordpiece_tokenizer import WordPieceTokenizer
 
 KINDS = {kind.kind: kind for kind in (SentencePieceTokenizer, WordPieceTokenizer)}
@@ -21,7 +21,8 @@ def load(path, *, lower=None, keep_accents=None, digit_comma_split=None):
 
     Args:
         path: a tokenizer folder (a model and `settings.json`), a model folder (its
-            `tokenizer/` is taken), a SentencePiece `.model` or a WordPiece `vocab.txt`.
+            `tokenizer/` is taken), a SentencePiece `.model` or a WordPiece `vocab.txt`; the
+            model file of a tokenizer folder stands for the folder.
         lower: bool, whether text is lower-cased, or None: as the folder's settings
             say, True for a bare file. So for the others.
         keep_accents: bool, False for a bare file.
@@ -62,7 +63,8 @@ def find_model(path):
         path: str, as of `load`.
 
     Returns:
-        (folder, kind, path of the model file); folder is None for a bare file.
+        (folder, kind, path of the model file); folder is None for a bare file, one that is not
+        the model of a tokenizer folder.
 
     Raises:
         FileNotFoundError: there is none.
@@ -76,7 +78,10 @@ def find_model(path):
     if not files.exists(path):
         raise FileNotFoundError(f"a tokenizer must exist. Received: {path}.")
     if not files.is_folder(path):
-        return None, "wordpiece" if path.endswith(".txt") else "sentencepiece", path
+        kind = "wordpiece" if path.endswith(".txt") else "sentencepiece"
+        folder, name = os.path.dirname(path) or ".", os.path.basename(path)
+        is_folders = name == MODEL_FILES[kind] and kind_of_folder(folder) == kind
+        return folder if is_folders else None, kind, path
     inner = os.path.join(path, "tokenizer")
     folder = inner if files.is_folder(inner) else path
     for kind, name in MODEL_FILES.items():

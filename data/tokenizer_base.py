@@ -56,6 +56,18 @@ def find_special_ids(ids):
     return list(found.values())
 
 
+def kind_of_folder(folder):
+    """Returns the kind that a tokenizer folder's settings name; None where it is no such folder."""
+    path = os.path.join(folder, SETTINGS_FILE)
+    if not files.exists(path):
+        return None
+    try:
+        kind = json.loads(files.read_bytes(path))["kind"]
+        return kind if kind in MODEL_FILES else None
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
 class Tokenizer:
     """Text to piece ids and back. The two kinds add how text is normalised and cut.
 
@@ -172,9 +184,21 @@ class Tokenizer:
         settings = json.dumps(self.settings, sort_keys=True).encode()
         return hashlib.sha256(self.model_bytes + settings).hexdigest()
 
-    def save(self, folder):
-        """Writes the tokenizer folder that `load` reads: the model file and `settings.json`."""
-        files.write_bytes(os.path.join(folder, MODEL_FILES[self.kind]), self.model_bytes)
+    def contents(self):
+        """Returns what a tokenizer folder holds: dict of a file's name to its bytes."""
         settings = {**self.settings, "vocab_size": self.vocab_size}
         text = json.dumps(settings, indent=2) + "\n"
-        files.write_bytes(os.path.join(folder, SETTINGS_FILE), text.encode())
+        return {MODEL_FILES[self.kind]: self.model_bytes, SETTINGS_FILE: text.encode()}
+
+    def save(self, folder):
+        """Writes the tokenizer folder that `load` reads: the model file and `settings.json`.
+
+        The model of a tokenizer of the other kind, which the folder held before, goes.
+        """
+        kind_before = kind_of_folder(folder)
+        for name, content in self.contents().items():
+            files.write_bytes(os.path.join(folder, name), content)
+        if kind_before not in (None, self.kind):
+            other_model = os.path.join(folder, MODEL_FILES[kind_before])
+            if files.exists(other_model):
+                files.remove(other_model)

@@ -15,6 +15,12 @@ def chance_loss(questions):
     return float(np.mean([np.log(len(options)) for options in questions.options]))
 
 
+def metrics_of(questions):
+    """Returns the names of what `score` gives, list[str]; `questions` may be None."""
+    levels = list(dict.fromkeys(questions.levels)) if questions else []
+    return ["accuracy", *(f"accuracy_{level}" for level in levels if len(levels) > 1)]
+
+
 def score(questions, logits):
     """Scores the choices.
 

@@ -4,6 +4,7 @@ Only programs import this module.
 """
 
 import dataclasses
+import math
 
 from absl import flags
 
@@ -54,7 +55,9 @@ class FineTuneConfig:
     num_train_epochs: float | None = setting(
         None, "Passes over the training set, in place of --num_train_steps."
     )
-    warmup_proportion: float = setting(0.1, "Share of warm-up, where no recipe tells it in steps.")
+    warmup_proportion: float = setting(
+        0.1, "Share of warm-up in the steps; not given, a recipe's in steps comes before it."
+    )
     hidden_dropout_prob: float | None = setting(
         None, "Dropout of embeddings and block outputs. Not given: the recipe's."
     )
@@ -79,6 +82,18 @@ class FineTuneConfig:
             raise ValueError(
                 "`seeds` are of runs that train; `output_dir` may name the folder of one of them. "
                 f"Received: seeds={self.seeds}, do_train=False."
+            )
+        epochs = self.num_train_epochs
+        if epochs is not None and not 0 < epochs < math.inf:
+            raise ValueError(f"`num_train_epochs` must be greater than 0. Received: {epochs}.")
+        if not 0 <= self.warmup_proportion <= 1:
+            raise ValueError(
+                f"`warmup_proportion` must lie in [0, 1]. Received: {self.warmup_proportion}."
+            )
+        if not 0 <= self.classifier_dropout_prob < 1:
+            raise ValueError(
+                "`classifier_dropout_prob` must lie in [0, 1). Received: "
+                f"{self.classifier_dropout_prob}."
             )
         if self.do_train and not self.init_checkpoint and not self.from_scratch:
             raise ValueError(
@@ -115,6 +130,8 @@ def choose_encoder(tuning, recipe):
     from folders import model_folder
     from modeling.config import AlbertConfig
 
+    if tuning.do_train:
+        model_folder.check_goes_on(tuning.output_dir, is_fine_tuning=True)
     sources = [tuning.init_checkpoint] if tuning.do_train else [trained_folder(tuning)]
     config = tokenizer = None
     if tuning.albert_config_file:
@@ -195,9 +212,9 @@ def choose_length(tuning, recipe, config):
 def choose_settings(recipe, tuning, num_examples):
     """Returns TrainConfig: the user's flags, then the task's recipe, fitted to the training set.
 
-    With `num_train_epochs` the steps are those of that many passes. The warm-up is the recipe's
-    share of the steps, or `warmup_proportion` of them. Unless flags say otherwise, ten
-    evaluations share the run.
+    With `num_train_epochs` the steps are those of that many passes. The warm-up is
+    `warmup_proportion` of the steps where that flag or epochs are given, else the recipe's
+    share of them. Unless flags say otherwise, ten evaluations share the run.
 
     Args:
         recipe: dict of `recipes.fine_tuning`.
@@ -218,12 +235,14 @@ def choose_settings(recipe, tuning, num_examples):
             "The length of training is told by `num_train_steps` or by `num_train_epochs`. "
             f"Received: both, {given.num_train_steps} and {tuning.num_train_epochs}."
         )
-    epochs = None if steps_are_given else tuning.num_train_epochs or recipe.get("epochs")
+    epochs = tuning.num_train_epochs
+    if epochs is None and not steps_are_given:
+        epochs = recipe.get("epochs")
     num_steps, warmup_share = given.num_train_steps, tuning.warmup_proportion
-    if epochs:
+    if epochs is not None:
         per_epoch = length_batches.num_batches(num_examples, given.train_batch_size)
         num_steps = max(1, round(per_epoch * epochs))
-    elif "num_train_steps" in recipe:
+    elif "num_train_steps" in recipe and not command_line.is_given("warmup_proportion"):
         warmup_share = recipe["num_warmup_steps"] / recipe["num_train_steps"]
     settings |= {
         "num_train_steps": num_steps,
@@ -232,6 +251,20 @@ def choose_settings(recipe, tuning, num_examples):
         "iterations_per_loop": -(-num_steps // (2 * NUM_EVALUATIONS)),
     }
     return command_line.from_flags(TrainConfig, **settings)
+
+
+def check_best_metric(metrics):
+    """Refuses a `best_metric` that no evaluation gives, before there is one.
+
+    Args:
+        metrics: names that an evaluation gives beside `loss`.
+
+    Raises:
+        ValueError: the flag is given, and names another.
+    """
+    given, names = command_line.program_flags()["best_metric"], [*metrics, "loss"]
+    if given is not None and given not in names:
+        raise ValueError(f"`best_metric` must be one of {names}. Received: {given}.")
 
 
 def describe_features(features, split, max_seq_length):

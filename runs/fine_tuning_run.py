@@ -1,4 +1,4 @@
-"""One run of fine-tuning: train in a folder, keep the best, predict; and several with other seeds.
+"""One run of fine-tuning: train in a folder, keep the best, predict.
 
 Only programs import this module.
 
@@ -6,22 +6,18 @@ n: examples.
 """
 
 import dataclasses
-import json
-import os
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
 import command_line
-from data import files, length_batches
-from evaluation import repeated_runs
+from data import length_batches
 from folders import model_folder
 from modeling import precision, task_losses
-from runs import fine_tuning, memory_report
+from runs import fine_tuning, fine_tuning_folder, memory_report
 from training import distribution, divergence, loop, run, step
 
-SCORES = "scores.json"
 HEAD_PREFIXES = ("output_", "cls/squad/", "start_logits/", "end_logits/", "answer_class/")
 AT_CHANCE = 0.99  # Of the loss of a guess: who is not below it has learnt nothing.
 # Shares of the training after which a loss at chance is warned of, and ends a run where wanted.
@@ -124,7 +120,7 @@ class Run:
             ValueError: a weight is missing, such as the head of this task, or the head is of
                 other labels.
         """
-        check_task(path, self.task.description, ("kind", "labels"))
+        fine_tuning_folder.check_task(path, self.task.description, ("kind", "labels"))
         try:
             model_folder.load_weights(self.model.named_variables(), path, required_prefix="")
         except ValueError as error:
@@ -226,76 +222,5 @@ def train_or_load(run, folder, tuning, tokenizer, train, dev=None):
         run.strategy,
         num_micro_batches=run.settings.gradient_accumulation_steps,
     )
-    seal(run, folder, tokenizer)
+    fine_tuning_folder.seal(run, folder, tokenizer)
     run.train(folder, train, dev=dev, begin=lambda: begin(run, tuning))
-
-
-def seal(run, folder, tokenizer):
-    """Writes what the model needs beside its weights, and what it is trained for and how.
-
-    Raises:
-        ValueError: the folder holds another model's weights, or another task's.
-    """
-    description = run.task.description
-    if model_folder.has_weights(folder):
-        check_task(folder, description, ("task", "kind", "labels"))
-    if not distribution.is_chief(run.strategy):
-        return
-    settings = command_line.program_flags() | dataclasses.asdict(run.settings)
-    settings["max_seq_length"] = run.max_seq_length
-    model_folder.seal(folder, config=run.config, tokenizer=tokenizer, settings=settings)
-    model_folder.write_task(folder, description, description["labels"])
-
-
-def check_task(path, description, names):
-    """Refuses a folder whose weights were trained for something else, as far as it is told.
-
-    Args:
-        path: folder or checkpoint.
-        description: dict of Task.
-        names: what must agree.
-    """
-    held = model_folder.read_json(path, model_folder.TASK)
-    for name in names:
-        if name in held and held[name] != description[name]:
-            raise ValueError(
-                f"The `{name}` of a trained model must be that of the run. Received: "
-                f"{description[name]}, but {held[name]} in "
-                f"{model_folder.find(path, model_folder.TASK)}. Use another folder."
-            )
-
-
-def run_all(tuning, settings, run_one, shown=lambda result: result):
-    """Runs once for each seed, going past those that are done, and prints the table of several.
-
-    Args:
-        tuning: fine_tuning.FineTuneConfig; one seed alone runs in `output_dir`, several in
-            `output_dir/seed-<k>`.
-        settings: TrainConfig, whose `seed` is the first.
-        run_one: function of (folder, seed) that returns a dict of float.
-        shown: function of {"seed": int, "metrics": dict of float} that returns what the table
-            shows of it.
-    """
-    if tuning.seeds > 1 and settings.strategy == "multi_worker":
-        raise ValueError(
-            "`seeds` must be 1 with --strategy=multi_worker: workers meet once in a process; start "
-            f"a job for each --seed. Received: seeds={tuning.seeds}."
-        )
-    results = []
-    for seed in range(settings.seed, settings.seed + tuning.seeds):
-        several = tuning.seeds > 1
-        folder = os.path.join(tuning.output_dir, f"seed-{seed}") if several else tuning.output_dir
-        path = os.path.join(folder, SCORES)
-        if several and files.exists(path):
-            metrics = json.loads(files.read_bytes(path))
-            print(f"seed {seed}: done before, {path}")
-        else:
-            if several:
-                print(f"== seed {seed} ({len(results) + 1} of {tuning.seeds})")
-            metrics = run_one(folder, seed)
-            files.check_folder(folder)
-            if metrics or several:  # Unlabelled rows leave the scores of before.
-                files.write_json(path, metrics)
-        results.append({"seed": seed, "metrics": metrics})
-    if len(results) > 1 and results[0]["metrics"]:
-        print(repeated_runs.table([shown(result) for result in results]))

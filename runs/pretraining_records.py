@@ -4,12 +4,14 @@ Only programs import this module. V: pieces of the vocabulary.
 """
 
 import dataclasses
+import os
 
 import numpy as np
 
 from data import (
     corpus,
     dynamic_masking,
+    files,
     metadata,
     pretraining_examples,
     record_checks,
@@ -28,7 +30,7 @@ class Records:
 
     Attributes:
         train, heldout: list[str] of paths; either may be empty.
-        lengths: {"max_seq_length": T, "max_predictions_per_seq": P}.
+        lengths: {"max_seq_length": T, "max_predictions_per_seq": P}, as they were made.
         sentence_objective: "sop", "nsp" or "none".
         described: what their `metadata.json` says; None without one (the original writes none).
         tokenizer: the Tokenizer that they were made with, or None: nothing tells.
@@ -46,6 +48,13 @@ class Records:
         """V, or None where nothing tells."""
         known = self.described or self.tokenizer
         return known.vocab_size if known else None
+
+    @property
+    def tokenizer_sha256(self):
+        """The fingerprint of the tokenizer that they were made with, or None: nothing tells."""
+        if self.described:
+            return self.described.tokenizer_sha256
+        return self.tokenizer.fingerprint if self.tokenizer else None
 
     def masking_settings(self):
         """Returns the settings that the records were masked by, as far as they are known."""
@@ -70,13 +79,13 @@ def find(train, heldout, *, asked, tokenizer):
             the tokenizer or what is asked for.
     """
     train, heldout = (corpus.expand_patterns(names) if names else [] for names in (train, heldout))
-    files = [*train, *heldout]
-    (described,) = metadata.read(files[:1])
-    stored = record_checks.stored_settings(files[0], described)
+    paths = [*train, *heldout]
+    (described,) = metadata.read(paths[:1])
+    stored = record_checks.stored_settings(paths[0], described)
     agreed = {name: asked[name] or stored.get(name) for name in asked}
-    record_checks.check(files, **agreed, tokenizer_sha256=stored.get("tokenizer_sha256"))
+    record_checks.check(paths, **agreed, tokenizer_sha256=stored.get("tokenizer_sha256"))
     objective = agreed.pop("sentence_objective") or "sop"
-    path = tokenizer or model_folder.find(files[0], model_folder.TOKENIZER)
+    path = tokenizer or model_folder.find(paths[0], model_folder.TOKENIZER)
     kept = tokenization.load(path) if path else None
     if kept and described and kept.fingerprint != described.tokenizer_sha256:
         raise ValueError(
@@ -95,8 +104,8 @@ def check_config(config, records, weights):
         records: Records.
         weights: path of the weights that are begun with or evaluated, or None.
     """
-    if records.described:
-        model_folder.check_tokenizer(weights, records.described.tokenizer_sha256)
+    if records.tokenizer_sha256:
+        model_folder.check_tokenizer(weights, records.tokenizer_sha256)
     length = records.lengths["max_seq_length"]
     if length > config.max_position_embeddings:
         raise ValueError(
@@ -115,12 +124,37 @@ def check_config(config, records, weights):
         )
 
 
+def with_tokenizer(records, weights, folder):
+    """Finds the records' tokenizer, where none is beside them, beside the weights; or warns.
+
+    Args:
+        records: Records.
+        weights: path of the weights that are begun with, or None.
+        folder: of the run, which is to keep the tokenizer.
+
+    Returns:
+        Records.
+    """
+    if records.tokenizer:
+        return records
+    held = model_folder.read_tokenizer(weights) if records.described else None
+    if held and held.fingerprint == records.tokenizer_sha256:
+        return dataclasses.replace(records, tokenizer=held)
+    if not files.exists(os.path.join(folder, model_folder.TOKENIZER)):
+        print(
+            f"warning: nothing tells the tokenizer of {records.train[0]}, so {folder} will hold "
+            "none, which predict.py and others need. Name it with `--tokenizer`"
+        )
+    return records
+
+
 def dynamic(records, settings, seed):
     """Says how to mask records anew each time they are read.
 
     Args:
         records: Records.
-        settings: pretraining_examples.ExampleSettings, of which those of masking and P matter.
+        settings: pretraining_examples.ExampleSettings, of which those of masking and P matter;
+            P need not be that of the records.
         seed: int, the run's.
 
     Returns:
@@ -142,6 +176,18 @@ def dynamic(records, settings, seed):
         marks = dynamic_masking.word_marks(word_starts, is_unspaced)
     policy = pretraining_examples.mask_policy(settings, records.tokenizer)
     return dynamic_masking.DynamicMasking(policy, records.sentence_objective == "sop", marks, seed)
+
+
+def describe(masking, length):
+    """Says in a line how records of T = `length` are masked anew; T and P may limit the share."""
+    policy = masking.policy
+    share, limit = f"{policy.masked_lm_prob:.0%} of the pieces", policy.max_predictions
+    if round(length * policy.masked_lm_prob) > limit:
+        share += f" (but {limit} at most, {limit / length:.1%} of {length})"
+    return (
+        f"masks{' and the order of segments' * masking.swaps} are drawn each time a record is "
+        f"read: {share}, n-grams of up to {policy.ngram} words"
+    )
 
 
 def check_special_pieces(records):

@@ -7,7 +7,7 @@ from data import record_checks
 from runs import memory_report
 
 
-def print_run(config, settings, *, model, files, strategy, lengths):
+def print_run(config, settings, *, model, files, strategy, length, num_predictions):
     """Prints model, records, optimizer and memory.
 
     Args:
@@ -16,7 +16,8 @@ def print_run(config, settings, *, model, files, strategy, lengths):
         model: PretrainingModel.
         files: dict of use to record files; those of "training", where there are any.
         strategy: tf.distribute.Strategy.
-        lengths: dict of `max_seq_length` and `max_predictions_per_seq`.
+        length: T.
+        num_predictions: P, in training.
     """
     num_parameters = sum(v.shape.num_elements() for v in model.named_variables().values())
     print(
@@ -35,4 +36,10 @@ def print_run(config, settings, *, model, files, strategy, lengths):
             f"{settings.optimizer}: peak learning rate {settings.learning_rate:.3g}, "
             f"{settings.num_train_steps:,} steps, {settings.num_warmup_steps:,} of them warm-up"
         )
-        memory_report.print_memory(model, settings, strategy=strategy, **lengths)
+        memory_report.print_memory(
+            model,
+            settings,
+            strategy=strategy,
+            max_seq_length=length,
+            max_predictions_per_seq=num_predictions,
+        )

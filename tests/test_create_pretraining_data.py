@@ -1,5 +1,6 @@
 """Data creation as a whole: text files in, record files and their metadata out."""
 
+import importlib.metadata
 import os
 import re
 import sys
@@ -123,7 +124,11 @@ def test_what_is_held_out_are_the_last_documents_once(tmp_path, tokenizer_folder
     assert len(inside & apart) < 0.1 * len(apart)  # Some lines come again.
 
 
-def test_the_metadata_hold_settings_counts_and_the_tokenizer(tmp_path, tokenizer_folder):
+def test_the_metadata_hold_settings_counts_and_the_tokenizer(
+    tmp_path, tokenizer_folder, monkeypatch
+):
+    # On machines with TPUs the distribution has another name.
+    monkeypatch.setattr(importlib.metadata, "version", None)
     output = tmp_path / "folder" / "train.tfrecord"
     create(tokenizer_folder, write_text(tmp_path / "text.txt"), output)
     (known,) = metadata.read([str(output)])
@@ -136,9 +141,19 @@ def test_the_metadata_hold_settings_counts_and_the_tokenizer(tmp_path, tokenizer
     assert known.counts["num_examples"] == len(records_of(output))
     assert known.counts["text"]["num_lines"] == 4000
     assert known.versions.keys() == set(record_sets.VERSIONED)
+    assert known.versions["tensorflow"] == tf.__version__
     record_checks.check([str(output)], max_seq_length=32, max_predictions_per_seq=5)
     with pytest.raises(ValueError, match="32.*64"):
         record_checks.check([str(output)], max_seq_length=64)
+
+
+@pytest.mark.parametrize("objective", ["sop", "nsp"])
+def test_the_two_names_of_nsp_must_not_contradict_each_other(tmp_path, objective):
+    flags = {"input_file": tmp_path / "absent", "output_file": tmp_path / "x.tfrecord"}
+    flags |= {"random_next_sentence": True, "sentence_objective": objective}
+    result = programs.run(PROGRAM, **flags)
+    expected = "`random_next_sentence` means" if objective == "sop" else "no file matches"
+    assert result.exit_code == 1 and expected in result.stderr
 
 
 def test_remote_paths_are_read_and_written_through_tensorflow(tmp_path, tokenizer_folder):

@@ -24,6 +24,7 @@ def tokenizer_folder(tmp_path_factory):
         ({"num_workers": 0}, "`num_workers` must lie"),
         ({"beam_options": "--streaming"}, "`beam_options` are for --runner=beam"),
         ({"runner": "beam", "output_file": "a,b"}, "`output_file` must be one name"),
+        ({"runner": "beam", "heldout_file": "c,d"}, "`heldout_file` must be one name.*c,d"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, message):

@@ -41,6 +41,18 @@ def test_files_left_from_a_larger_earlier_run_are_refused(tmp_path):
         metadata.read([str(tmp_path / "train-1")])
 
 
+def test_the_same_output_in_another_number_of_shards_is_the_same_set(tmp_path):
+    for names in (
+        ["train-00000-of-00002.tfrecord", "train-00001-of-00002.tfrecord"],
+        ["train-00000-of-00001.tfrecord"],
+        ["train.tfrecord"],
+        ["train-a.tfrecord"],
+    ):
+        metadata.write(made_records.made_metadata(shards(tmp_path, *names)))
+    listed = [row["file"] for old in metadata.read_folder(str(tmp_path)) for row in old.shards]
+    assert listed == ["train.tfrecord", "train-a.tfrecord"]
+
+
 def test_each_folder_lists_its_own_shards(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -68,9 +80,12 @@ def test_records_of_the_original_have_no_metadata(tmp_path):
         (json.dumps({"sets": []}), "format_version"),
         (json.dumps({"format_version": 1, "sets": [{"shards": []}]}), "missing 8 required"),
         (json.dumps([1]), "indices must be"),
+        (b"\xff\xfe{", "invalid start byte|can't decode"),
     ],
 )
-def test_a_malformed_metadata_file_is_named(tmp_path, content, message):
-    (tmp_path / "metadata.json").write_text(content)
-    with pytest.raises(ValueError, match=f"metadata.json must be of format_version 1.*{message}"):
+def test_a_malformed_metadata_file_is_named_with_what_to_do(tmp_path, content, message):
+    content = content if isinstance(content, bytes) else content.encode()
+    (tmp_path / "metadata.json").write_bytes(content)
+    message = f"metadata.json must be of format_version 1.*({message}).*Move that file away"
+    with pytest.raises(ValueError, match=message):
         metadata.read([str(tmp_path / "a")])

@@ -1,17 +1,22 @@
 """The records of a run, and --dynamic_masking: what it takes from them, refuses and does."""
 
+import dataclasses
 import json
+import pathlib
 import shutil
 
 import created_data
+import made_folders
 import made_records
+import made_tokenizers
 import numpy as np
 import programs
 import pytest
 import tensorflow as tf
 
-from data import pretraining_examples, record_reading, tokenization
+from data import input_pipeline, pretraining_examples, record_reading, tokenization
 from data.pretraining_examples import ExampleSettings
+from folders import model_folder
 from runs import pretraining_records
 
 ASKED = dict.fromkeys(("max_seq_length", "max_predictions_per_seq", "sentence_objective"))
@@ -87,6 +92,36 @@ def test_another_tokenizer_is_refused_by_its_print_or_its_special_pieces(
         pretraining_records.dynamic(find(bare, str(other)), settings, seed=1)
 
 
+def test_weights_of_another_tokenizer_than_that_of_bare_records_are_refused(
+    bare, vocabulary, tmp_path
+):
+    made_folders.write(tmp_path, "pretraining", tokenizer=made_tokenizers.wordpiece_tokenizer())
+    config = model_folder.read_config(tmp_path)
+    pretraining_records.check_config(config, find(bare), tmp_path)  # Nothing tells theirs.
+    found = dataclasses.replace(find(bare, vocabulary), described=None)
+    config = dataclasses.replace(config, vocab_size=programs.VOCAB_SIZE)
+    with pytest.raises(ValueError, match="records of .*, but .* beside the weights in"):
+        pretraining_records.check_config(config, found, tmp_path)
+
+
+def test_the_records_tokenizer_is_that_of_the_weights_or_there_is_a_warning(
+    toy, vocabulary, tmp_path, capsys
+):
+    records = tmp_path / "records"
+    shutil.copytree(pathlib.Path(toy).parent, records)
+    shutil.rmtree(records / "tokenizer")
+    found = find(str(records / "train.tfrecord"))
+    assert found.tokenizer is None
+    made_folders.write(tmp_path, "pretraining", tokenizer=tokenization.load(vocabulary))
+    output = str(tmp_path / "output")
+    with_theirs = pretraining_records.with_tokenizer(found, tmp_path, output)
+    assert with_theirs.tokenizer.fingerprint == found.tokenizer_sha256
+    assert capsys.readouterr().out == ""
+    for weights in (None, tmp_path / "records"):
+        assert pretraining_records.with_tokenizer(found, weights, output) == found
+        assert "warning: nothing tells" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("objective", ["nsp", "none"])
 def test_only_segments_of_sop_are_swapped(bare, vocabulary, objective):
     found = find(bare, vocabulary, sentence_objective=objective)
@@ -136,6 +171,44 @@ def test_a_run_that_masks_anew_goes_on_where_it_was_and_keeps_how_it_masked(toy,
     ours, theirs = map(last_weights, (parts, whole))
     for name in theirs:
         np.testing.assert_allclose(ours[name], theirs[name], atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said", "most"),
+    [
+        ({"masked_lm_prob": 0.4}, "40% of the pieces, n-grams", 13),
+        (
+            {"masked_lm_prob": 0.4, "max_predictions_per_seq": 4},
+            "40% of the pieces (but 4 at most, 12.5% of 32), n-grams",
+            4,
+        ),
+    ],
+)
+def test_masks_drawn_anew_are_as_many_as_is_said(toy, tmp_path, flags, said, most):
+    """The records have 8 places for a share of 25 %; evaluation keeps these."""
+    evaluation = {"do_eval": True, "eval_input_file": toy, "max_eval_steps": 1}
+    output = tmp_path / "output"
+    result = train(output, toy, dynamic_masking=True, num_train_steps=1, **evaluation, **flags)
+    assert said in programs.succeed(result).stdout
+    sealed = json.loads((output / "settings.json").read_text())
+    assert sealed["max_predictions_per_seq"] == most
+    assert sealed["masked_lm_prob"] == 0.4
+
+
+def test_a_batch_masked_anew_has_the_places_of_its_own_share(toy):
+    found = find(toy)
+    settings = ExampleSettings(max_seq_length=32, masked_lm_prob=0.5)
+    (batch,) = input_pipeline.pretraining_dataset(
+        found.train,
+        **found.lengths,
+        batch_size=64,
+        training=True,
+        masking=pretraining_records.dynamic(found, settings, seed=1),
+    ).take(1)
+    assert batch["masked_lm_positions"].shape == batch["masked_lm_ids"].shape == (64, 16)
+    num_masked = batch["masked_lm_weights"].numpy().sum(axis=1)
+    length = batch["input_mask"].numpy().sum(axis=1)
+    np.testing.assert_allclose(num_masked.sum() / length.sum(), 0.5, atol=0.03)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 import os
 import signal
+import subprocess
+import sys
 
+import programs
 import pytest
 from made_tokenizers import wordpiece_tokenizer
 
@@ -102,6 +105,29 @@ def test_a_killed_worker_is_an_error_of_one_line():
         record_making.results(recipe(tokenizer), make_tasks(4), 2) as results,
     ):
         list(results)
+
+
+def test_workers_end_with_a_parent_that_is_killed():
+    """They hold the pipe that is read here, so that it ends with the last of them."""
+    code = """
+import concurrent.futures, multiprocessing, os, signal
+from data import record_making
+spawn = multiprocessing.get_context("spawn")
+start = record_making._start_worker, (None,)
+executor = concurrent.futures.ProcessPoolExecutor(1, spawn, *start)
+print(executor.submit(os.getpid).result(), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=programs.REPOSITORY, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        worker = int(parent.stdout.readline())
+        try:
+            parent.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.kill(worker, signal.SIGKILL)
+            raise
+    assert parent.returncode == -signal.SIGKILL
 
 
 def test_an_error_in_a_worker_comes_through():

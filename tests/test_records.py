@@ -2,12 +2,14 @@
 
 import glob
 import os
+import signal
 
 import made_records
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import command_line
 from data import records
 
 
@@ -141,3 +143,17 @@ def test_fewer_examples_than_files_is_an_error_that_leaves_no_file(tmp_path):
 def test_output_files_must_be_different_files(files):
     with pytest.raises(ValueError, match="`output_file` must name one or more different files"):
         records.ShardWriter(files)
+
+
+def test_sigterm_leaves_no_half_written_file(tmp_path, capsys):
+    path = tmp_path / "x.tfrecord"
+    with (
+        pytest.raises(SystemExit) as ending,
+        command_line.ended_by_sigterm(),
+        records.ShardWriter([str(path)]),
+    ):
+        assert os.listdir(tmp_path)
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+    assert ending.value.code == 143 and capsys.readouterr().err == "error: terminated.\n"
+    assert not os.listdir(tmp_path) and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

@@ -90,14 +90,11 @@ def test_the_toy_recipe_is_learnt_by_heart_in_2000_steps(toy, tmp_path):
 
 @pytest.fixture
 def small(tmp_path):
-    """The flags of a run of two steps on random records, ten held out."""
-    for part in ("train", "heldout"):
-        (tmp_path / part).mkdir()
+    """The flags of a run of two steps on random records."""
+    (tmp_path / "train").mkdir()
     (train,) = made_records.write_shards(tmp_path / "train", 64, with_metadata=True)
-    (heldout,) = made_records.write_shards(tmp_path / "heldout", 10, with_metadata=True, seed=1)
     return {
         "input_file": train,
-        "eval_input_file": heldout,
         "albert_config_file": programs.write_config(tmp_path, made_records.V),
         "output_dir": tmp_path / "output",
         "learning_rate": 0.01,
@@ -106,6 +103,14 @@ def small(tmp_path):
         "train_batch_size": 8,
         "iterations_per_loop": 1,
     }
+
+
+@pytest.fixture
+def evaluation(tmp_path):
+    """The flags of evaluation on ten held-out records."""
+    (tmp_path / "heldout").mkdir()
+    (heldout,) = made_records.write_shards(tmp_path / "heldout", 10, with_metadata=True, seed=1)
+    return {"do_eval": True, "eval_batch_size": 4, "eval_input_file": heldout}
 
 
 def test_target_weights_of_zero_give_a_masked_lm_loss_of_exactly_zero(small, tmp_path):
@@ -119,9 +124,9 @@ def test_target_weights_of_zero_give_a_masked_lm_loss_of_exactly_zero(small, tmp
     assert all(np.isfinite(tensor).all() for tensor in tensors(small["output_dir"]).values())
 
 
-def test_evaluation_counts_each_example_once_whatever_the_batch_and_when(small):
+def test_evaluation_counts_each_example_once_whatever_the_batch_and_when(small, evaluation):
     """Of 10 examples, batches of 4 leave 2 for the last one."""
-    settings = {**small, "do_eval": True, "eval_batch_size": 4}
+    settings = {**small, **evaluation}
     programs.succeed(programs.call("run_pretraining", **settings))
     (at_the_end,) = rows(small["output_dir"], "eval")
     for batch_size in (4, 10):
@@ -238,9 +243,8 @@ def two_cpus():
         yield lambda program, settings: pool.apply(programs.call, (program,), settings)
 
 
-def test_one_device_and_two_give_the_same_losses_and_weights(small, two_cpus, tmp_path):
-    settings = {**small, "num_train_steps": 5, "learning_rate": 1e-3}
-    settings |= {"do_eval": True, "eval_batch_size": 4}
+def test_one_device_and_two_give_the_same_losses_and_weights(small, evaluation, two_cpus, tmp_path):
+    settings = {**small, **evaluation, "num_train_steps": 5, "learning_rate": 1e-3}
     one = programs.call("run_pretraining", **settings, strategy="one_device")
     both = {**settings, "strategy": "mirrored", "output_dir": tmp_path / "two"}
     two = two_cpus("run_pretraining", both)

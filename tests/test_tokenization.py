@@ -169,6 +169,33 @@ def test_a_folder_gives_back_the_tokenizer_that_was_saved(make, tmp_path):
         assert loaded.encode("Thé WALKING") == saved.encode("Thé WALKING")
 
 
+@pytest.mark.parametrize("kind", MAKERS)
+def test_the_model_file_of_a_tokenizer_folder_stands_for_the_folder(kind, tmp_path, monkeypatch):
+    """Row T05 of user-demands.md: the settings beside it count, or a contradiction is refused."""
+    saved = MAKERS[kind](lower=False, keep_accents=True)
+    saved.save(str(tmp_path))
+    name = {"sentencepiece": "spm.model", "wordpiece": "vocab.txt"}[kind]
+    monkeypatch.chdir(tmp_path)
+    for path in (tmp_path / name, name):
+        assert tokenization.load(path).fingerprint == saved.fingerprint
+    with pytest.raises(ValueError, match="`lower` must be False.* Received: lower=True"):
+        tokenization.load(tmp_path / name, lower=True)
+    (tmp_path / name).rename(tmp_path / f"other-{name}")
+    assert tokenization.load(tmp_path / f"other-{name}").settings["lower"]
+    (tmp_path / f"other-{name}").rename(tmp_path / name)
+    (tmp_path / "settings.json").write_text('{"learning_rate": 0.1}')  # Of something else.
+    assert tokenization.load(tmp_path / name).settings["lower"]
+
+
+@pytest.mark.parametrize("first", MAKERS)
+def test_a_folder_that_changes_its_kind_can_be_read(first, tmp_path):
+    (second,) = MAKERS.keys() - {first}
+    for kind in (first, second):
+        MAKERS[kind]().save(str(tmp_path))
+        assert tokenization.load(tmp_path).fingerprint == MAKERS[kind]().fingerprint
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_a_setting_that_contradicts_the_folder_is_refused(tmp_path):
     wordpiece_tokenizer(lower=False).save(str(tmp_path))
     assert tokenization.load(tmp_path, lower=False).settings["lower"] is False
