@@ -18,7 +18,8 @@ choose     chooses among options; trained by run_race.py
 What is asked are the words behind the command, the rows of --input_file, or the lines of standard
 input, each answered as it comes. A line holds a text; classify: text [TAB text_b]; order: text_a
 TAB text_b; answer: question TAB context; choose: a passage of RACE, a JSON object. A file holds
-such lines; or named columns (.csv, .jsonl, --text_columns); or SQuAD's JSON; or RACE's passages.
+such lines; or named columns (.csv, .jsonl, .json, --text_columns); or SQuAD's JSON; or RACE's
+passages.
 """
 
 import dataclasses

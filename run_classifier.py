@@ -70,11 +70,14 @@ def choose_task(tuning):
         if RANK.value and not task.ranked_label:
             raise ValueError(f"`rank` is for QNLI and WNLI. Received: task={TASK.value}.")
         return task, DATA_DIR.value
-    custom = command_line.from_flags(CustomData)
+    custom, labels = command_line.from_flags(CustomData), []
+    if custom.test_file and not tuning.do_predict:
+        raise ValueError(
+            f"`test_file` is for `do_predict`. Received: {custom.test_file}, do_predict=False."
+        )
     if not tuning.do_train and not custom.labels and custom.label_kind != "number":
         labels = model_folder.read_labels(fine_tuning.trained_folder(tuning))
-        custom = dataclasses.replace(custom, labels=",".join(labels))
-    return custom_tasks.custom_task(custom), ""
+    return custom_tasks.custom_task(custom, labels=labels), ""
 
 
 def read_tables(task, data_dir, tuning):
@@ -172,9 +175,11 @@ def make_task(task, tables, features, classifier_dropout):
 def main():
     tuning = command_line.from_flags(fine_tuning.FineTuneConfig)
     command_line.prepare_tensorflow()
-    from runs import classified_rows, fine_tuning_run
+    from runs import classified_rows, fine_tuning_run, seeds
+    from training import distribution
 
     task, data_dir = choose_task(tuning)
+    fine_tuning.check_best_metric(task.metrics)
     tables = read_tables(task, data_dir, tuning)
     config, tokenizer = fine_tuning.choose_encoder(tuning, choose_recipe(0))
     recipe = {**choose_recipe(config.hidden_size), "best_metric": task.metrics[0]}
@@ -190,15 +195,16 @@ def main():
         )
         dev = next((features[s] for s in task.splits("dev") if s in features), None)
         fine_tuning_run.train_or_load(run, folder, tuning, tokenizer, features.get("train"), dev)
-        figures = {}
+        writes, figures = distribution.is_chief(run.strategy), {}
         for split in (split for split in tables if split != "train"):
             outputs = run.predict(features[split])
             logits = classified_rows.per_row(features[split], outputs["logits"])
             figures |= classified_rows.report(task, tables[split], split, logits, rank=RANK.value)
-            classified_rows.write(task, tables[split], split, logits, folder, rank=RANK.value)
-        return figures
+            if writes:
+                classified_rows.write(task, tables[split], split, logits, folder, rank=RANK.value)
+        return figures if writes else {}
 
-    fine_tuning_run.run_all(tuning, settings, run_one)
+    seeds.run_all(tuning, settings, run_one)
 
 
 if __name__ == "__main__":

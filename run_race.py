@@ -117,12 +117,14 @@ def main():
     race_config = command_line.from_flags(RaceConfig)
     tuning = command_line.from_flags(fine_tuning.FineTuneConfig)
     command_line.prepare_tensorflow()
-    from runs import chosen_options, fine_tuning_run
+    from runs import chosen_options, fine_tuning_run, seeds
+    from training import distribution
 
     if not tuning.do_train:
         kept = fine_tuning.as_trained(fine_tuning.trained_folder(tuning), KEPT)
         race_config = command_line.from_flags(RaceConfig, **kept)
     sets = read_sets(race_config, tuning)
+    fine_tuning.check_best_metric(chosen_options.metrics_of(sets.get("dev")))
     name = RECIPES[race_config.recipe]
     config, tokenizer = fine_tuning.choose_encoder(tuning, recipes.fine_tuning(name, 0))
     recipe = {**recipes.fine_tuning(name, config.hidden_size), "best_metric": "accuracy"}
@@ -136,14 +138,15 @@ def main():
         run = fine_tuning_run.Run(task, config, dataclasses.replace(settings, seed=seed), length)
         train, dev = features.get("train"), features.get("dev")
         fine_tuning_run.train_or_load(run, folder, tuning, tokenizer, train, dev)
-        figures = {}
+        writes, figures = distribution.is_chief(run.strategy), {}
         for split in (split for split in sets if split != "train"):
             logits = run.predict(features[split])["logits"]
             figures |= chosen_options.report(sets[split], split, logits)
-            chosen_options.write(sets[split], split, logits, folder)
-        return figures
+            if writes:
+                chosen_options.write(sets[split], split, logits, folder)
+        return figures if writes else {}
 
-    fine_tuning_run.run_all(tuning, settings, run_one)
+    seeds.run_all(tuning, settings, run_one)
 
 
 if __name__ == "__main__":

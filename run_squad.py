@@ -34,6 +34,9 @@ KEPT = (
 )
 POSITIVE = ("doc_stride", "max_answer_length", "n_best_size", "start_n_top", "end_n_top")
 ASKED = "--question"  # In place of a file's name.
+OF_BEAMS = ("start_n_top", "end_n_top", "null_score_diff_threshold")  # Flags of version 2.0.
+# Of an evaluation, by version; the first picks the best checkpoint.
+METRICS = {"1.1": ("f1", "exact_match"), "2.0": ("best_f1", "best_exact", "f1", "exact")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +94,13 @@ command_line.define_flags(SquadConfig)
 fine_tuning.define_flags()
 
 
+def check_version(version):
+    """Refuses flags that mean nothing in a version, which may be that of the trained model."""
+    given = [name for name in OF_BEAMS if command_line.is_given(name)]
+    if version == "1.1" and given:
+        raise ValueError(f"`{given[0]}` is for version 2.0. Received: version=1.1.")
+
+
 def read_questions(squad_config, tokenizer, max_seq_length, trains):
     """Reads what to train on and what to answer: (Questions or None, Questions or None)."""
     from data import span_windows, squad
@@ -134,7 +144,6 @@ def make_task(squad_config, tuning, asked):
         return question_answers.figures(scores, squad_config.metric)
 
     is_first = squad_config.version == "1.1"
-    metrics = ["f1", "exact_match"] if is_first else ["best_f1", "best_exact", "f1", "exact"]
     return fine_tuning_run.Task(
         make_model=make_model,
         losses=task_losses.span_losses if is_first else task_losses.answerable_span_losses,
@@ -145,7 +154,7 @@ def make_task(squad_config, tuning, asked):
             "task": f"SQuAD {squad_config.version}",
             "kind": "span",
             "labels": [],
-            "metrics": metrics,
+            "metrics": list(METRICS[squad_config.version]),
             "metric": squad_config.metric,
         },
     )
@@ -202,9 +211,11 @@ def answer(run, asked, squad_config, folder, source):
         source: folder of weights that were there before, whose threshold is theirs; or None.
 
     Returns:
-        dict of the figures, float; empty where the answers are not known.
+        dict of the figures, float; empty where the answers are not known, or another worker
+        writes.
     """
     from runs import question_answers
+    from training import distribution
 
     outputs = run.predict(asked.features)
     scores = question_answers.score(outputs, asked, squad_config)
@@ -217,6 +228,8 @@ def answer(run, asked, squad_config, folder, source):
     if asked.is_labelled:
         found = question_answers.report(asked.path, scores, threshold, squad_config.metric)
         figures = {name: value for name, value in found.items() if isinstance(value, float)}
+    if not distribution.is_chief(run.strategy):
+        return {}
     question_answers.write_answers(folder, scores, squad_config.n_best_size, threshold)
     print(f"answers to {len(scores.ids):,} questions: {folder}/{question_answers.PREDICTIONS}")
     return figures
@@ -237,11 +250,13 @@ def main():
     if tuning.do_train and not squad_config.train_file:
         raise ValueError("`train_file` must be given in order to train. Received: nothing.")
     command_line.prepare_tensorflow()
-    from runs import fine_tuning_run
+    from runs import fine_tuning_run, seeds
 
     if not tuning.do_train:
         kept = fine_tuning.as_trained(fine_tuning.trained_folder(tuning), KEPT)
         squad_config = command_line.from_flags(SquadConfig, **kept)
+    check_version(squad_config.version)
+    fine_tuning.check_best_metric(METRICS[squad_config.version])
     name = f"SQuAD {squad_config.version}"
     config, tokenizer = fine_tuning.choose_encoder(tuning, recipes.fine_tuning(name, 0))
     recipe = recipes.fine_tuning(name, config.hidden_size)
@@ -270,7 +285,7 @@ def main():
     if not tuning.do_train:
         run_one(tuning.output_dir, settings.seed)
         return
-    fine_tuning_run.run_all(tuning, settings, run_one, shown=in_fractions)
+    seeds.run_all(tuning, settings, run_one, shown=in_fractions)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,22 @@ def position_log_probs(logits, illegal):
     return tf.nn.log_softmax(tf.where(illegal, ILLEGAL, logits))
 
 
+def likeliest(log_probs, number):
+    """Picks the likeliest positions; in a text of fewer, the last one fills up, at -1e30.
+
+    Args:
+        log_probs: float32[..., T].
+        number: int, K.
+
+    Returns:
+        (float32[..., K], int32[..., K]): log-probabilities, the highest first, and positions.
+    """
+    length = layers.shape_of(log_probs)[-1]
+    more = [[0, 0]] * (len(log_probs.shape) - 1) + [[0, tf.maximum(number - length, 0)]]
+    log_probs, positions = tf.math.top_k(tf.pad(log_probs, more, constant_values=ILLEGAL), number)
+    return log_probs, tf.minimum(positions, length - 1)
+
+
 class StartHead(keras.layers.Layer):
     """Says where an answer starts."""
 

@@ -14,7 +14,13 @@ from modeling import layers
 from modeling.encoder import Encoder, no_positions
 from modeling.heads import SentenceHead
 from modeling.models import EncoderModel
-from modeling.task_heads import HEAD_DROPOUT_SITE, AnswerabilityHead, EndHead, StartHead
+from modeling.task_heads import (
+    HEAD_DROPOUT_SITE,
+    AnswerabilityHead,
+    EndHead,
+    StartHead,
+    likeliest,
+)
 
 PADDED_CHOICE = -1e9  # Its logit: less than any real one, and a softmax of it is exactly 0.
 ENCODER_FEATURES = ("input_ids", "input_mask", "segment_ids")
@@ -225,9 +231,9 @@ class AnswerableSpanModel(EncoderModel):
     def _beams(self, hidden, start_log_probs, illegal):
         """Picks the most likely starts, and for each the most likely ends."""
         num_starts, num_ends = self.settings["start_n_top"], self.settings["end_n_top"]
-        start_top_log_probs, start_top_index = tf.math.top_k(start_log_probs, num_starts)
+        start_top_log_probs, start_top_index = likeliest(start_log_probs, num_starts)
         end_log_probs = self.end(hidden, start_top_index, illegal)  # float32[B, Ks, T]
-        end_top_log_probs, end_top_index = tf.math.top_k(end_log_probs, num_ends)
+        end_top_log_probs, end_top_index = likeliest(end_log_probs, num_ends)
         return {
             "start_top_log_probs": start_top_log_probs,
             "start_top_index": start_top_index,

@@ -104,8 +104,6 @@ class ExportedModel:
         """
         if self.kind == "pretraining":
             return self._pretraining_outputs(batch)
-        if POSSIBLE in batch:
-            return self._beams(batch)
         outputs = self.model(batch)
         if self.kind == "span":
             return outputs
@@ -117,15 +115,6 @@ class ExportedModel:
             return {"logits": logits, "number": logits[:, 0]}
         to_probabilities = tf.sigmoid if self.kind == "multilabel" else tf.nn.softmax
         return {"logits": logits, "probabilities": to_probabilities(logits)}
-
-    def _beams(self, batch):
-        """Computes what a model of SQuAD 2.0 gives, which wants as many places as its beams."""
-        longest = max(self.model.settings[name] for name in trained_models.SPAN_BEAMS)
-        length = tf.shape(batch[POSSIBLE])[1]
-        more = [[0, 0], [0, tf.maximum(longest - length, 0)]]
-        padded = {name: tf.pad(values, more) for name, values in batch.items()}
-        outputs = self.model(padded)
-        return {**outputs, "start_log_probs": outputs["start_log_probs"][:, :length]}
 
     def _pretraining_outputs(self, batch):
         encoded = self.model.encoder(batch)

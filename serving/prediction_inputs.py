@@ -11,7 +11,7 @@ import re
 from data import files, race, squad, tables
 
 TAB = "\t"
-WITH_HEADER = (".csv", ".jsonl")  # Files whose columns have names.
+WITH_HEADER = (".csv", ".jsonl", ".json")  # Files whose columns have names.
 LINES = "standard input"
 
 
@@ -111,10 +111,11 @@ def from_file(path, form, text_columns=()):
 
     Args:
         path: str. Passages are in RACE's form. Questions may be SQuAD's (`.json`). Otherwise
-            `.csv` and `.jsonl` have named columns, and so have other files with `text_columns`;
-            without, they have a row a line.
+            `.csv`, `.jsonl` and `.json` have named columns, and so have other files with
+            `text_columns`; without, they have a row a line.
         form: Form.
-        text_columns: names of the columns that are the form's; empty: those of the same name.
+        text_columns: names of the columns that are the form's; empty: those of the same name,
+            which may be missing where the form says so.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -126,7 +127,7 @@ def from_file(path, form, text_columns=()):
     if form.kind == "passages":
         passages = race.read_passages(path)
         rows = [row for _, n, one in passages for row in of_passage(one, f"{path}, line {n}")]
-    elif form.kind == "questions" and ending == ".json":
+    elif form.kind == "questions" and ending == ".json" and not text_columns:
         if form.given:
             raise ValueError(
                 f"{path} has contexts and questions of its own. Received: it, and "
@@ -154,7 +155,10 @@ def of_table(path, form, text_columns):
     """Reads rows by the names of columns; `id` is taken where there is one."""
     columns = list(text_columns) or form.asked[: form.least]
     form.row(columns, f"`text_columns` {','.join(columns)}")
-    found = tables.read(path, columns, optional=[] if "id" in columns else ["id"])
+    optional = [] if text_columns else form.asked[form.least :]
+    beside = [] if "id" in columns else ["id"]
+    found = tables.read(path, columns, optional=[*optional, *beside])
+    columns += [column for column in optional if column in found.values]
     ids = [{"id": id} for id in found.values.get("id", [])] or [{}] * len(found.lines)
     rows = []
     for number, line in enumerate(found.lines):

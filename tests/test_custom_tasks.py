@@ -1,7 +1,10 @@
+import made_rows
+import programs
 import pytest
 
 from data import classification_tables, custom_tasks
 from data.custom_tasks import CustomData
+from evaluation import prediction_files
 
 
 def written(folder, name, *lines):
@@ -31,6 +34,24 @@ def test_classes_that_are_given_keep_their_order(tmp_path):
     assert task.labels == ("good", "bad", "neither")
     assert table.label_ids.tolist() == [0, 1]
     assert table.texts_a == ["one, two", "three"]
+
+
+def test_classes_of_a_trained_model_may_hold_commas(tmp_path):
+    path = written(tmp_path, "a.csv", "label,text", '"red, or blue",one', "grey,two")
+    labels = ["grey", "red, or blue"]
+    task = custom_tasks.custom_task(CustomData(dev_file=path), labels=labels)
+    assert task.labels == tuple(labels) == read("train", train_file=path)[0].labels
+    assert classification_tables.read(task, "", "dev").label_ids.tolist() == [1, 0]
+
+
+def test_classes_with_commas_are_trained_and_evaluated(tmp_path):
+    own = made_rows.write_own(tmp_path, ["fox, red", "horse"], 8, 4)
+    flags = {**own, **made_rows.encoder(tmp_path), **made_rows.TWO_STEPS}
+    programs.succeed(programs.call("run_classifier", **flags, output_dir=tmp_path / "run"))
+    flags = {"task": "custom", "dev_file": own["dev_file"], "do_train": False}
+    programs.succeed(programs.call("run_classifier", **flags, output_dir=tmp_path / "run"))
+    rows = prediction_files.read(prediction_files.path_of(tmp_path / "run", "dev"))
+    assert {row["label"] for row in rows} == {"fox, red", "horse"}
 
 
 def test_a_row_may_have_several_labels_or_none(tmp_path):
@@ -118,6 +139,12 @@ def test_settings_that_cannot_be_meant_are_refused(settings, message):
 def test_a_training_file_without_classes_is_refused(tmp_path, rows, message):
     with pytest.raises(ValueError, match=message):
         read("train", train_file=written(tmp_path, "a.tsv", "text\tlabel", *rows))
+
+
+def test_a_class_of_two_lines_is_refused(tmp_path):
+    path = written(tmp_path, "a.csv", "label,text", "x,one", '"a\nb",two')
+    with pytest.raises(ValueError, match=r"line 3: a row must have a label, of one line.*'a\\nb'"):
+        read("train", train_file=path)
 
 
 def test_an_unknown_label_among_several_is_named(tmp_path):

@@ -60,6 +60,8 @@ def test_epochs_are_whole_passes_over_the_training_set():
 def test_other_steps_keep_the_recipes_share_of_warm_up():
     assert steps_of(settings_of(MRPC, num_train_steps=40)) == (40, 10)
     assert steps_of(settings_of(OWN, num_train_steps=40)) == (40, 4)
+    assert steps_of(settings_of(MRPC, num_train_steps=40, warmup_proportion=0.05)) == (40, 2)
+    assert steps_of(settings_of(MRPC, warmup_proportion=0.1)) == (800, 80)
 
 
 def test_flags_come_before_the_recipe():
@@ -154,6 +156,12 @@ def test_the_model_trained_here_comes_before_the_one_it_began_with(tmp_path):
         ({"do_train": False, "do_eval": False}, "none of them"),
         ({"seeds": 0}, "`seeds` must be at least 1. Received: 0"),
         ({"seeds": 2, "do_train": False}, "seeds=2, do_train=False"),
+        ({"num_train_epochs": 0.0}, "`num_train_epochs` must be greater than 0. Received: 0.0"),
+        ({"num_train_epochs": -2.0}, "Received: -2.0"),
+        ({"num_train_epochs": float("nan")}, "Received: nan"),
+        ({"warmup_proportion": 3.0}, r"`warmup_proportion` must lie in \[0, 1\]. Received: 3.0"),
+        ({"warmup_proportion": -0.1}, "Received: -0.1"),
+        ({"classifier_dropout_prob": 1.0}, r"must lie in \[0, 1\). Received: 1.0"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, message):

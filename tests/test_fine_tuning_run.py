@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from data.features import Features
 from modeling import task_losses
-from runs import fine_tuning_run
+from runs import fine_tuning_folder, fine_tuning_run
 from training import divergence
 from training.config import TrainConfig
 
@@ -117,6 +117,56 @@ def test_seeds_that_are_done_are_gone_past(two_seeds):
     assert "going on from step 2" in again
     assert {seed: scores_of_seed(flags, seed) for seed in (3, 4)} == before
     assert again.splitlines()[-7:] == printed.splitlines()[-7:]
+
+
+def test_more_of_a_seed_that_is_done_is_made_without_training_it_again(two_seeds, tmp_path):
+    flags, _ = two_seeds
+    shutil.copytree(flags["output_dir"], tmp_path / "run")
+    more = {**flags, "output_dir": tmp_path / "run", "do_predict": True}
+    more["test_file"] = flags["dev_file"]
+    printed = programs.succeed(programs.call("run_classifier", **more)).stdout
+    assert printed.count("going on from step 2") == 2 and "done before" not in printed
+    assert (tmp_path / "run" / "seed-4" / "test_predictions.jsonl").exists()
+
+
+def refused(**flags):
+    """Returns the one line with which a run ends that is not begun."""
+    result = programs.call("run_classifier", **flags)
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    return line
+
+
+def test_a_run_goes_on_with_the_settings_it_began_with(two_seeds):
+    flags, _ = two_seeds
+    kept = flags["output_dir"] / "seed-3" / "settings.json"
+    before = kept.read_bytes()
+    for name, value in {"learning_rate": 1e-5, "max_seq_length": 12}.items():
+        line = refused(**{**flags, name: value})
+        assert f"Received: {name}={value}, but {flags[name]} in " in line
+    assert kept.read_bytes() == before
+
+
+def test_a_folder_with_other_weights_is_left_as_it_is(two_seeds, tmp_path):
+    flags, _ = two_seeds
+    run = flags["output_dir"] / "seed-3"
+    pretrained, converted, loose = (tmp_path / name for name in ("run", "converted", "loose"))
+    for folder in (pretrained, converted):
+        shutil.copytree(run, folder)
+    (pretrained / "task.json").unlink()
+    settings = json.loads((run / "settings.json").read_text())
+    (converted / "settings.json").write_text(json.dumps({**settings, "converted_from": "model"}))
+    shutil.copytree(run / "best" / "step-2", loose)
+    for folder in (pretrained, converted, loose):
+        before = contents(folder)
+        line = refused(**{**flags, "output_dir": folder, "seeds": 1})
+        assert f"Received: {folder}, which holds other weights" in line
+        assert contents(folder) == before
+
+
+def contents(folder):
+    """Returns the bytes of all files of a folder."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture
@@ -230,6 +280,6 @@ def test_a_model_of_another_kind_is_refused(tmp_path):
     for held in ({"kind": "classes", "labels": ["b", "a"]}, {"kind": "choice", "labels": []}):
         (tmp_path / "task.json").write_text(json.dumps({"task": "other", **held}))
         with pytest.raises(ValueError, match="of a trained model must be that of the run"):
-            fine_tuning_run.check_task(str(tmp_path), task().description, ("kind", "labels"))
+            fine_tuning_folder.check_task(str(tmp_path), task().description, ("kind", "labels"))
     (tmp_path / "task.json").unlink()
-    fine_tuning_run.check_task(str(tmp_path), task().description, ("kind", "labels"))
+    fine_tuning_folder.check_task(str(tmp_path), task().description, ("kind", "labels"))

@@ -62,6 +62,16 @@ def test_config_and_tokenizer_are_found_from_a_checkpoints_prefix(tokenizer, tmp
     assert model_folder.find(prefix, model_folder.TOKENIZER) == str(tmp_path / "run" / "tokenizer")
 
 
+def test_labels_come_back_whatever_is_in_them_but_a_line_feed(tmp_path):
+    labels = ["red, or blue", "a\u2028b", "c\x85d", "e\rf", "g"]
+    model_folder.write_task(str(tmp_path), {}, labels)
+    assert model_folder.read_labels(tmp_path) == labels
+    with pytest.raises(ValueError, match=r"must be one line. Received: 'a\\nb'"):
+        model_folder.write_task(str(tmp_path), {}, ["x", "a\nb"])
+    (tmp_path / "labels.txt").write_text("")
+    assert model_folder.read_labels(tmp_path) == []
+
+
 @pytest.mark.parametrize("path", [None, "", "absent"])
 def test_where_nothing_is_nothing_is_found(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

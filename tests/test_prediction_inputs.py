@@ -6,6 +6,8 @@ import made_folders
 import programs
 import pytest
 
+from serving import prediction_commands, prediction_inputs
+
 SENTENCE = "first the [MASK] sailor remembers the doctor behind the dark baker ."
 ADA = "the old fox finds the river . then the young sailor opens the letter ."
 
@@ -45,6 +47,35 @@ def test_named_columns_are_read_and_ids_kept(ending, made, tmp_path):
         assert [one["probability"] for one in found] == pytest.approx(
             [one["probability"] for one in expected], abs=1e-6
         )
+
+
+LINES = '{"text": "red", "text_b": "blue"}\n{"text": "old", "text_b": "sad"}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.tsv", "red\tblue\nold\tsad\n"),
+        ("a.csv", "text_b,text\nblue,red\nsad,old\n"),
+        ("a.jsonl", LINES),
+        ("a.json", LINES),
+    ],
+)
+def test_pairs_are_the_same_rows_in_every_form(name, content, tmp_path):
+    (tmp_path / name).write_text(content)
+    form = prediction_commands.COMMANDS["classify"].form
+    rows = prediction_inputs.from_file(str(tmp_path / name), form)
+    assert rows == [{"text": "red", "text_b": "blue"}, {"text": "old", "text_b": "sad"}]
+    if name != "a.tsv":
+        singles = prediction_inputs.from_file(str(tmp_path / name), form, ["text"])
+        assert singles == [{"text": "red"}, {"text": "old"}]
+
+
+def test_questions_may_stand_in_the_columns_of_a_json_file(tmp_path):
+    (tmp_path / "a.json").write_text('{"q": "who", "c": "Ada ."}\n')
+    form = prediction_commands.COMMANDS["answer"].form
+    rows = prediction_inputs.from_file(str(tmp_path / "a.json"), form, ["q", "c"])
+    assert rows == [{"question": "who", "context": "Ada ."}]
 
 
 def test_questions_in_squads_form_are_answered_by_id(made, tmp_path):

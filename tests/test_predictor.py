@@ -133,7 +133,6 @@ def test_answers_are_those_of_run_squad_and_stand_where_they_say(kind, made, tmp
     content = {"data": [{"paragraphs": [{"context": CONTEXT, "qas": qas}]}]}
     (tmp_path / "asked.json").write_text(json.dumps(content))
     flags = {"do_train": False, "init_checkpoint": folder, "output_dir": tmp_path / "out"}
-    flags |= {name: made_folders.SETTINGS[name] for name in ("start_n_top", "end_n_top")}
     result = programs.call("run_squad", predict_file=tmp_path / "asked.json", **flags)
     programs.succeed(result)
     n_best = json.loads((tmp_path / "out" / "nbest_predictions.json").read_text())

@@ -68,6 +68,15 @@ def test_scores_are_those_of_the_written_predictions(trained):
         assert sum(row["probabilities"]) == pytest.approx(1, abs=1e-5)
 
 
+def test_a_run_in_a_remote_folder_writes_and_finds_all_it_needs(encoder, tmp_path):
+    own = made_rows.write_own(tmp_path, num_train=16, num_dev=10)
+    few_steps(encoder, f"file://{tmp_path}/run", **own, test_file=own["dev_file"])
+    flags = {"init_checkpoint": f"file://{tmp_path}/run", "dev_file": own["dev_file"]}
+    programs.succeed(use(tmp_path, **flags, output_dir=f"file://{tmp_path}/out"))
+    assert len(rows_of(tmp_path / "run", "test")) == 10
+    assert rows_of(tmp_path / "out") == rows_of(tmp_path / "run")
+
+
 def test_an_unlabelled_file_gives_a_prediction_a_row_in_its_order(trained, tmp_path):
     """Case A7 (a) of user-demands.md."""
     folder, _ = trained
@@ -237,6 +246,14 @@ MISTAKES = {
         "`train_file` must be given for `do_train`",
     ),
     "no rows to predict": ({"do_predict": True}, "`test_file` must be given for `do_predict`"),
+    "rows to predict that nobody predicts": (
+        {"test_file": "absent.tsv"},
+        "`test_file` is for `do_predict`. Received: absent.tsv",
+    ),
+    "a metric that nothing gives": (
+        {"best_metric": "acuracy"},
+        "`best_metric` must be one of ['accuracy', 'macro_f1', 'matthews', 'loss']",
+    ),
     "a task without rows to train on": (
         {"task": "AX", "data_dir": GLUE, "do_predict": True},
         "There is no file for `do_train`. Received: task=AX",

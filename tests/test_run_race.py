@@ -211,6 +211,10 @@ MISTAKES = {
     "no room": ({"max_qa_length": 0}, "max_qa_length=0"),
     "no head": ({"do_train": False, "from_scratch": False}, "need a trained model"),
     "a flag of another program": ({"doc_stride": 3}, "doc_stride"),
+    "a metric of levels that are not there": (
+        {"best_metric": "accuracy_high"},
+        "`best_metric` must be one of ['accuracy', 'loss']. Received: accuracy_high",
+    ),
 }
 
 

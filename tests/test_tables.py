@@ -40,6 +40,12 @@ def test_a_quoted_row_of_csv_may_go_over_lines(tmp_path):
     assert read.lines == [2, 4]
 
 
+def test_a_cell_of_csv_may_hold_a_long_document(tmp_path):
+    text = "word " * 40_000
+    path = written(tmp_path, "a.csv", f'text,label\n"{text}",1\n')
+    assert tables.read(path, ["text"]).values["text"] == [text]
+
+
 @pytest.mark.parametrize("ending", ["", "\n", "\r\n", "\n\n"])
 def test_only_newlines_end_a_row(tmp_path, ending):
     path = written(tmp_path, "a.tsv", "text\nx\u2028y\x85z\x0b\r\n\nlast" + ending)

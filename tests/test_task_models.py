@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from made_models import small_config
+from made_models import randomize, small_config
 from made_task_models import TASKS, padded, random_task_batch, random_task_model
 
 from modeling import task_losses, task_models
@@ -120,6 +120,21 @@ def test_beams_beyond_the_legal_positions_are_finite_and_come_last():
     np.testing.assert_array_equal(log_probs > -1e29, legal)
     ends = outputs["end_top_log_probs"].numpy()[:, :2]  # Of the first start.
     assert ((ends > -1e29).sum(axis=-1) == [1, 2, 1, 1]).all()
+
+
+def test_beams_of_a_text_shorter_than_they_are_those_of_the_padded_text():
+    beams = {"start_n_top": 20, "end_n_top": 15}
+    model = randomize(task_models.AnswerableSpanModel(small_config(), **beams))
+    batch = random_task_batch("answerable")
+    short, longer = model(batch), model(padded(batch, 8))
+    for name, number in (("start", 20), ("end", 12 * 15)):  # The ends of the 12 real starts.
+        log_probs, places = f"{name}_top_log_probs", f"{name}_top_index"
+        assert short[log_probs].shape == longer[log_probs].shape
+        np.testing.assert_allclose(
+            short[log_probs][:, :number], longer[log_probs][:, :number], rtol=1e-5, atol=1e-5
+        )
+        expected = np.minimum(longer[places][:, :number], 11)
+        np.testing.assert_array_equal(short[places][:, :number], expected)
 
 
 def test_end_log_probs_need_starts_and_beams_need_none():
