@@ -4,10 +4,12 @@ Only programs import this module. A setting lives in one frozen dataclass, in th
 package that uses it; here each of its fields becomes a flag.
 """
 
+import contextlib
 import dataclasses
 import os
 import signal
 import sys
+import traceback
 import types
 import typing
 import warnings
@@ -25,6 +27,7 @@ DEFINE = {
 flags.disclaim_key_flags()  # The flags belong to the program that asks for them.
 PATH_ENDINGS = ("_file", "_dir", "_checkpoint", "tokenizer")  # Of the names of flags.
 USER_ERRORS = (ValueError, OSError)  # OSError covers FileNotFoundError and PermissionError.
+GFILE = "tensorflow.python.lib.io.file_io"  # The module of `tf.io.gfile`.
 
 
 def plain_type(annotation):
@@ -174,14 +177,52 @@ def show_help(arguments):
         sys.exit(0)
 
 
+def tensorflow_errors():
+    """Returns the class of TensorFlow's errors in a tuple, which is empty before its import."""
+    tensorflow = sys.modules.get("tensorflow")
+    return (tensorflow.errors.OpError,) if tensorflow else ()
+
+
+def is_of_files(error):
+    """Says whether an error was raised by a call of `tf.io.gfile`, not by an operation."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_globals["__name__"] == GFILE
+
+
+@contextlib.contextmanager
+def ended_by_sigterm():
+    """Has SIGTERM end the program as Ctrl-C does, so that what is half written is removed."""
+
+    def end(number, _):
+        fail("terminated.", 128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def is_of_lost_worker(error):
+    """Says whether an error is what TensorFlow raises when another worker is gone."""
+    if "strategy" not in flags.FLAGS or flags.FLAGS.strategy != "multi_worker":
+        return False
+    from training import distribution
+
+    return isinstance(error, distribution.LOST_WORKER)
+
+
 def run(main, takes_arguments=False):
     """Parses the flags and calls `main()`; a user's mistake becomes one line and exit code 1.
+
+    A lost worker becomes one line and the exit code of SIGTERM: those who are left cannot take a
+    step, and a scheduler that starts all again finds the last checkpoint.
 
     Args:
         main: a function of no argument, or, with `takes_arguments`, of the list of
             words on the command line that are not flags. `ValueError` and `OSError` that it raises
-            are taken as the user's mistakes; whatever else is a fault of ours and
-            keeps its traceback.
+            are taken as the user's mistakes, and so are TensorFlow's errors with files, such as a
+            bucket that denies access; whatever else is a fault of ours and keeps its traceback.
     """
 
     def guarded(arguments):
@@ -192,6 +233,17 @@ def run(main, takes_arguments=False):
             main(arguments[1:]) if takes_arguments else main()
         except USER_ERRORS as error:
             fail(error)
+        except tensorflow_errors() as error:  # Asked for only when an error is there.
+            if is_of_files(error):
+                fail(error.message)
+            if not is_of_lost_worker(error):
+                raise
+            print(
+                f"stopped: another worker is gone ({type(error).__name__}); start all of them "
+                "again: the run goes on from the last checkpoint",
+                file=sys.stderr,
+            )
+            sys.exit(128 + signal.SIGTERM)
         except signals.Stopped as stopped:
             print(one_line(stopped), file=sys.stderr)
             sys.exit(stopped.exit_code)

@@ -16,6 +16,7 @@ MANY_TRUNCATED = 0.5  # Share of the examples from which on it is warned of.
 BY_RECIPE = (  # Of TrainConfig; see `choose_settings`.
     "optimizer",
     "learning_rate",
+    "bias_correction",
     "train_batch_size",
     "num_train_steps",
     "num_warmup_steps",

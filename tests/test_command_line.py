@@ -2,10 +2,13 @@
 
 import dataclasses
 import json
+import sys
+from unittest import mock
 
 import made_records
 import programs
 import pytest
+import tensorflow as tf
 from absl import flags
 from absl.testing import flagsaver
 
@@ -129,6 +132,41 @@ MISTAKES = {
     "no such size": ({"model": "huge"}, ["--model=huge", "tiny|small|base"]),
     "no steps": ({"num_train_steps": 0}, ["`num_train_steps`", "0"]),
     "a negative seed": ({"seed": -1}, ["`seed`", "-1"]),
+    "held-out records and no evaluation": (
+        {"eval_input_file": "{place}/good/train-0.tfrecord"},
+        ["`eval_input_file` is for evaluation", "without do_eval"],
+    ),
+    "patience and no evaluation": (
+        {"early_stopping_patience": 2},
+        ["`early_stopping_patience` is for evaluation"],
+    ),
+    "a metric and no evaluation": ({"best_metric": "loss"}, ["`best_metric` is for evaluation"]),
+    "a layout of batches and no training": (
+        {"do_train": False, "do_eval": True, "batch_by_length": True},
+        ["`batch_by_length` is for training", "without do_train"],
+    ),
+    "no such metric": (
+        {
+            "do_eval": True,
+            "eval_input_file": "{place}/good/train-0.tfrecord",
+            "best_metric": "f1",
+        },
+        ["`best_metric`", "masked_lm_accuracy, sentence_order_loss", "'f1'"],
+    ),
+    "a metric of a head that is not trained": (
+        {
+            "do_eval": True,
+            "input_file": "{place}/plain.tfrecord",
+            "eval_input_file": "{place}/plain.tfrecord",
+            "sentence_objective": "none",
+            "best_metric": "sentence_order_accuracy",
+        },
+        ["`best_metric`", "sentence_objective=none"],
+    ),
+    "a store that cannot be reached": (
+        {"input_file": "s3://bucket/x.tfrecord"},
+        ["File system scheme 's3' not implemented", "s3://bucket/x.tfrecord"],
+    ),
     "a rate for another optimizer": (
         {"learning_rate": None, "optimizer": "adamw"},
         ["`learning_rate`", "lamb", "optimizer=adamw"],
@@ -155,14 +193,6 @@ LATER_MISTAKES = {
     "nothing to evaluate": (
         {"do_train": False, "do_eval": True, "output_dir": "{place}/absent"},
         ["{place}/absent"],
-    ),
-    "no such metric": (
-        {
-            "do_eval": True,
-            "eval_input_file": "{place}/good/train-0.tfrecord",
-            "best_metric": "f1",
-        },
-        ["`best_metric`", "masked_lm_accuracy", "'f1'"],
     ),
     "a rate at which training diverges": (
         {"learning_rate": 1e38, "max_skipped_steps": 2},
@@ -206,6 +236,41 @@ def test_a_mistake_costs_one_line_in_a_process_of_its_own(name, place):
     result = programs.run("run_pretraining", **filled({**GOOD, **changes}, place))
     assert_one_line(result, words, place)
     assert result.stdout == ""
+
+
+def test_an_error_of_an_operation_keeps_its_traceback():
+    """What `tf.io.gfile` raises is the user's affair; the same error of a graph is ours."""
+
+    def main():
+        raise tf.errors.UnimplementedError(None, None, "no such kernel")
+
+    argv = mock.patch.object(sys, "argv", ["program"])
+    with flagsaver.flagsaver(), argv, pytest.raises(tf.errors.UnimplementedError):
+        command_line.run(main)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "ending"),
+    [("multi_worker", SystemExit), ("mirrored", tf.errors.UnavailableError)],
+)
+def test_a_worker_that_is_gone_ends_the_others_with_one_line_and_the_code_of_sigterm(
+    strategy, ending, capsys
+):
+    def main():
+        raise tf.errors.UnavailableError(None, None, "Connection reset by peer")
+
+    argv = mock.patch.object(sys, "argv", ["program", f"--strategy={strategy}"])
+    with (
+        programs.imported("run_classifier"),
+        flagsaver.flagsaver(),
+        argv,
+        pytest.raises(ending) as caught,
+    ):
+        command_line.run(main)
+    if ending is SystemExit:
+        assert caught.value.code == 143
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("stopped: another worker is gone (UnavailableError); start all")
 
 
 def test_words_that_are_no_flags_are_refused():
@@ -285,4 +350,5 @@ def test_under_tpu_all_local_paths_are_refused_at_once_before_anything_starts(tm
 def test_a_tpu_in_this_machine_takes_local_paths(tmp_path):
     settings = {"use_tpu": True, "tpu_name": "local", "input_file": tmp_path / "absent"}
     result = programs.call("run_pretraining", **settings, output_dir=tmp_path / "output")
-    assert "must be remote" not in result.stderr and "absent" in result.stderr
+    assert result.exit_code == 1
+    assert "must be remote" not in result.stderr and "needs a TPU" in result.stderr

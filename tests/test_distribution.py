@@ -205,8 +205,28 @@ def test_an_unknown_strategy_and_a_missing_cluster_are_refused(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     with pytest.raises(ValueError, match="`strategy` must be one of.*Received: 'two'"):
         distribution.create_strategy("two")
-    with pytest.raises(ValueError, match="TF_CONFIG"):
+    with pytest.raises(ValueError, match="TF_CONFIG.*Received: nothing"):
         distribution.create_strategy("multi_worker")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "{bad",
+        "{}",
+        "[]",
+        '{"cluster": {"worker": ["localhost:1"]}}',
+        '{"cluster": {"worker": ["localhost:1"]}, "task": {"type": "worker"}}',
+        '{"cluster": {"worker": ["localhost:1"]}, "task": {"type": "worker", "index": 1}}',
+        '{"cluster": {"worker": ["localhost:1"]}, "task": {"type": "worker", "index": -1}}',
+        '{"cluster": {"worker": ["localhost:1"]}, "task": {"type": "evaluator", "index": 0}}',
+    ],
+)
+def test_a_cluster_that_does_not_hold_this_machine_is_refused(told, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", told)
+    with pytest.raises(ValueError, match="TF_CONFIG.*`cluster`.*`task`.*Received: ") as caught:
+        distribution.create_strategy("multi_worker")
+    assert told in str(caught.value)
 
 
 def train_deterministically(arrays, folder, num_steps):

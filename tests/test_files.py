@@ -13,6 +13,21 @@ def test_a_file_is_written_with_its_folder_and_replaced_as_a_whole(tmp_path):
     assert os.listdir(tmp_path / "new") == ["file"]
 
 
+def test_writers_with_the_same_process_id_do_not_meet(tmp_path, monkeypatch):
+    """As workers in containers on several machines have it."""
+    path, replace = str(tmp_path / "file"), os.replace
+
+    def replace_after_another(*paths):
+        monkeypatch.setattr(os, "replace", replace)
+        files.write_bytes(path, b"another")
+        replace(*paths)
+
+    monkeypatch.setattr(os, "replace", replace_after_another)
+    files.write_bytes(path, b"one")
+    assert files.read_bytes(path) == b"one"
+    assert os.listdir(tmp_path) == ["file"]
+
+
 def test_a_failed_write_leaves_the_file_as_it_was(tmp_path):
     path = str(tmp_path / "file")
     files.write_bytes(path, b"old")

@@ -71,6 +71,13 @@ def test_flags_come_before_the_recipe():
     assert values.items() <= vars(settings).items()
 
 
+def test_own_rows_have_bias_correction_and_the_papers_tasks_have_not():
+    assert settings_of(OWN).bias_correction
+    assert not settings_of(OWN, bias_correction=False).bias_correction
+    assert not settings_of(MRPC).bias_correction
+    assert settings_of(MRPC, bias_correction=True).bias_correction
+
+
 def test_steps_and_epochs_contradict_each_other():
     with pytest.raises(ValueError, match="both, 40 and 2.0"):
         settings_of(MRPC, num_train_steps=40, num_train_epochs=2.0)

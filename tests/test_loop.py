@@ -214,6 +214,16 @@ def test_the_clip_is_by_the_norm_of_summed_rows():
     assert reported == pytest.approx(float(tf.linalg.global_norm(gradients)), rel=1e-6)
 
 
+@pytest.mark.parametrize("beyond", [3e38, float("inf")])
+def test_a_norm_beyond_all_clips_nothing(beyond):
+    def after_a_step(clip_norm):
+        train_step, _ = toy.make(ONE_DEVICE, num_warmup_steps=0, clip_norm=clip_norm)
+        train_step.run(iter(toy.dataset(toy.examples(8))), 1)
+        return toy.values(train_step.state)
+
+    assert_same_bits(after_a_step(beyond), after_a_step(2.0**20))
+
+
 def test_dropout_seeds_tell_run_step_and_replica_apart_and_are_the_same_again():
     def seed(*of):
         return tuple(step.dropout_seed(of[0], tf.constant(of[1], tf.int64), of[2]).numpy())
@@ -238,6 +248,9 @@ def test_a_step_without_a_learning_rate_is_refused():
         ("learning_rate", float("nan")),
         ("beta_1", 1.0),
         ("clip_norm", 0.0),
+        ("clip_norm", float("nan")),
+        ("learning_rate", float("inf")),
+        ("blow_up_deviations", float("inf")),
     ],
 )
 def test_a_setting_out_of_range_is_refused_by_name_and_value(name, value):
@@ -249,3 +262,11 @@ def test_use_tpu_is_strategy_tpu_and_contradicts_the_others():
     assert toy.settings(use_tpu=True).strategy == "tpu"
     with pytest.raises(ValueError, match="use_tpu=True, strategy='mirrored'"):
         toy.settings(use_tpu=True, strategy="mirrored")
+    assert toy.settings(use_tpu=True, tpu_name="pod").tpu_name == "pod"
+    with pytest.raises(ValueError, match="tpu_name='pod', strategy='one_device'"):
+        toy.settings(tpu_name="pod")
+
+
+def test_a_warm_up_that_is_not_there_begins_nowhere():
+    with pytest.raises(ValueError, match="start_warmup_step=5, num_warmup_steps=0"):
+        toy.settings(start_warmup_step=5, num_warmup_steps=0)

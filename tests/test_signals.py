@@ -76,6 +76,27 @@ def test_a_signalled_run_saves_at_a_step_in_between_and_ends_with_the_bits_of_an
     assert kept[0] == kept[1] == ["step-30", "step-40"]
 
 
+@pytest.mark.parametrize(
+    ("scores", "patience"), [({4: 0.5, 8: 0.6, 10: 0.7}, 0), ({4: 0.5, 8: 0.4}, 1)]
+)
+def test_a_signal_in_the_last_evaluation_ends_the_run_too(scores, patience, tmp_path):
+    left = list(scores.values())
+
+    def evaluate(_):
+        score = left.pop(0)
+        if not left:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return {"word_accuracy": score}
+
+    last = max(scores)
+    with pytest.raises(signals.Stopped, match=f"SIGTERM at step {last}, saved in .*step-{last};"):
+        run(tmp_path, toy.examples(), evaluate=evaluate, early_stopping_patience=patience)
+    kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert kept == sorted(f"step-{step}" for step in scores)
+    state, _ = run(tmp_path, toy.examples(), evaluate=evaluate, early_stopping_patience=patience)
+    assert int(state.step) == last
+
+
 @pytest.mark.slow
 def test_a_program_leaves_with_the_code_of_the_signal_and_one_line(tmp_path):
     (tmp_path / "records").mkdir()

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+FLOAT32_END = 2.0**128  # From here on a number is infinite in float32.
+
 
 def setting(default, help, choices=None):
     """Declares a field that is a command-line flag too."""
@@ -49,7 +51,9 @@ class TrainConfig:
     bias_correction: bool = setting(
         False, "Correct both means for starting at 0; the original: no."
     )
-    clip_norm: float = setting(1.0, "Largest global norm of the gradients.")
+    clip_norm: float = setting(
+        1.0, "Largest global norm of the gradients; inf: they are not clipped."
+    )
     save_checkpoints_steps: int = setting(5_000, "Steps between checkpoints (and evaluations).")
     keep_checkpoint_max: int = setting(5, "Newest checkpoints kept, beside the best; 0 keeps all.")
     best_metric: str = setting(
@@ -97,6 +101,36 @@ class TrainConfig:
     )
 
     def __post_init__(self):
+        self._check_ranges()
+        if self.train_batch_size % self.gradient_accumulation_steps:
+            raise ValueError(
+                "`train_batch_size` is the batch of one optimizer step and must be divisible by "
+                f"`gradient_accumulation_steps`. Received: {self.train_batch_size} and "
+                f"{self.gradient_accumulation_steps}."
+            )
+        if self.start_warmup_step and not self.num_warmup_steps:
+            raise ValueError(
+                "`start_warmup_step` is for a run with warm-up. Received: "
+                f"start_warmup_step={self.start_warmup_step}, num_warmup_steps=0."
+            )
+        if self.use_tpu and self.strategy not in ("one_device", "tpu"):
+            raise ValueError(
+                "`use_tpu` means --strategy=tpu; give one of them. Received: "
+                f"use_tpu=True, strategy={self.strategy!r}."
+            )
+        if self.use_tpu:
+            object.__setattr__(self, "strategy", "tpu")
+        if self.tpu_name and self.strategy != "tpu":
+            raise ValueError(
+                "`tpu_name` is for --strategy=tpu. Received: "
+                f"tpu_name={self.tpu_name!r}, strategy={self.strategy!r}."
+            )
+
+    def _check_ranges(self):
+        for name, value in dataclasses.asdict(self).items():
+            may_be_infinite = name == "clip_norm" or not isinstance(value, float)
+            if not may_be_infinite and not abs(value) < FLOAT32_END:
+                raise ValueError(f"`{name}` must be finite in float32. Received: {value}.")
         positive = (
             "num_train_steps train_batch_size eval_batch_size save_checkpoints_steps "
             "iterations_per_loop max_skipped_steps clip_norm poly_power epsilon "
@@ -117,20 +151,7 @@ class TrainConfig:
         for name in ("beta_1", "beta_2"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must lie in [0, 1). Received: {getattr(self, name)}.")
-        if self.train_batch_size % self.gradient_accumulation_steps:
-            raise ValueError(
-                "`train_batch_size` is the batch of one optimizer step and must be divisible by "
-                f"`gradient_accumulation_steps`. Received: {self.train_batch_size} and "
-                f"{self.gradient_accumulation_steps}."
-            )
         if self.learning_rate is not None and not self.learning_rate >= 0:
             raise ValueError(
                 f"`learning_rate` must not be negative. Received: {self.learning_rate}."
             )
-        if self.use_tpu and self.strategy not in ("one_device", "tpu"):
-            raise ValueError(
-                "`use_tpu` means --strategy=tpu; give one of them. Received: "
-                f"use_tpu=True, strategy={self.strategy!r}."
-            )
-        if self.use_tpu:
-            object.__setattr__(self, "strategy", "tpu")

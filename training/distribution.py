@@ -1,13 +1,10 @@
 """Where the replicas are: one device, all of this machine's, several machines, or TPUs."""
 
-import contextlib
+import json
 import os
-import signal
 
 import numpy as np
 import tensorflow as tf
-
-from training import signals
 
 # What collective operations end with when one of those who take part does.
 LOST_WORKER = (
@@ -33,16 +30,13 @@ def create_strategy(name, tpu_name=""):
         tf.distribute.Strategy.
 
     Raises:
-        ValueError: `name` is none of the four, there is no such TPU, or no TF_CONFIG.
+        ValueError: `name` is none of the four, there is no such TPU, or TF_CONFIG does not tell
+            of this machine.
     """
     from official.common import distribute_utils  # Imports tf_keras, which tests need not.
 
     if name == "multi_worker":  # First: it must meet TensorFlow before any device is touched.
-        if "TF_CONFIG" not in os.environ:
-            raise ValueError(
-                "`strategy=multi_worker` needs the environment variable TF_CONFIG, which lists the "
-                "machines and this one's place among them. Received: no TF_CONFIG."
-            )
+        check_cluster(os.environ.get("TF_CONFIG", ""))
         return distribute_utils.get_distribution_strategy("multi_worker_mirrored")
     if name == "tpu":
         try:
@@ -67,6 +61,24 @@ def create_strategy(name, tpu_name=""):
     raise ValueError(
         f"`strategy` must be one of one_device, mirrored, multi_worker, tpu. Received: {name!r}."
     )
+
+
+def check_cluster(told):
+    """Refuses a TF_CONFIG that does not have this machine: TensorFlow would take it to be alone.
+
+    Args:
+        told: str, what the environment variable holds.
+    """
+    try:
+        config = json.loads(told)
+        task = config["task"]
+        tf.train.ClusterSpec(config["cluster"]).task_address(task["type"], int(task["index"]))
+    except (ValueError, TypeError, LookupError) as error:
+        raise ValueError(
+            "`strategy=multi_worker` needs the environment variable TF_CONFIG, JSON with "
+            "`cluster`, the addresses of the machines, and `task`, the `type` and `index` of this "
+            f"one among them. Received: {told or 'nothing'} ({error})."
+        ) from error
 
 
 def check_divisible(batch_size, strategy, name="train_batch_size", num_micro_batches=1):
@@ -146,28 +158,6 @@ def gather(strategy, value):
 def largest(strategy, numbers):
     """Returns the largest of each number over all workers: list of int; see `from_all_workers`."""
     return from_all_workers(strategy, numbers).max(axis=0).tolist()
-
-
-@contextlib.contextmanager
-def lost_worker_ends_job(strategy):
-    """Turns what TensorFlow raises when another worker is gone into one line and an exit code.
-
-    Those who are left cannot take a step; a scheduler that starts all again finds the last
-    checkpoint. The code is that of SIGTERM: not a user's mistake, and worth another try.
-
-    Raises:
-        signals.Stopped: another worker is gone.
-    """
-    try:
-        yield
-    except LOST_WORKER as error:
-        if not is_multi_worker(strategy):
-            raise
-        raise signals.Stopped(
-            f"stopped: another worker is gone ({type(error).__name__}); start all of them again: "
-            "the run goes on from the last checkpoint",
-            signal.SIGTERM,
-        ) from error
 
 
 def distribute(dataset, strategy):

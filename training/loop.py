@@ -30,14 +30,13 @@ def train(train_step, dataset, *, checkpoints, reporter, evaluate=None, best=Non
             a row, once more than it may be rolled back.
         ValueError: a weight that was to be saved is not finite. Either way the last good
             checkpoint is kept.
-        signals.Stopped: SIGTERM or SIGINT came to this worker or another, and the state is saved;
-            or another worker is gone.
+        signals.Stopped: SIGTERM or SIGINT came to this worker or another, and the state is saved.
     """
     run = supervision.Run(train_step, checkpoints, reporter, best, note)
     if run.is_done():
         return
     iterator = iter(distribution.distribute(dataset, train_step.strategy))
-    with distribution.lost_worker_ends_job(train_step.strategy), signals.StopRequest() as request:
+    with signals.StopRequest() as request:
         while not run.is_done():
             blown_up = run.take_steps(iterator)
             signal = run.signal(request)
@@ -45,8 +44,10 @@ def train(train_step, dataset, *, checkpoints, reporter, evaluate=None, best=Non
                 run.roll_back(blown_up)
             elif run.is_at_checkpoint():
                 run.evaluate_and_save(evaluate)
-            if signal and not run.is_done():
+            if signal:
                 run.stop(signal)
+        if signal := run.signal(request):  # It came in the last evaluation.
+            run.stop(signal)
 
 
 def evaluate(evaluation_step, dataset, max_steps=0):

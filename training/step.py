@@ -249,11 +249,10 @@ class TrainStep:
         norm = tf.linalg.global_norm(list(gradients.values()))
         losses = [totals[name][0] for name in self.objectives]
         finite = tf.reduce_all(tf.math.is_finite(tf.stack([norm, *losses])))
-        clipped, _ = tf.clip_by_global_norm(
-            list(gradients.values()), self.config.clip_norm, use_norm=norm
-        )
+        # `tf.clip_by_global_norm` takes 1 / `clip_norm`, and makes NaN of infinity.
+        scale = tf.minimum(1.0, self.config.clip_norm / norm)
         self.state.optimizer.apply(
-            dict(zip(gradients, clipped, strict=True)),
+            {name: gradient * scale for name, gradient in gradients.items()},
             self.learning_rate(self.state.step.read_value()),
             finite,
         )
