@@ -110,8 +110,9 @@ def test_the_console_of_a_run_holds_its_own_lines_and_nothing_else(unbroken):
     _, result = unbroken
     assert result.stderr == ""
     lines = result.stdout.splitlines()
-    expected = ["train_batch_size: ", "eval_batch_size: ", "model: ", "training: ", "held out: "]
-    expected += ["lamb: ", "memory on each replica: ", "first step: after "]
+    expected = ["warning: nothing tells the tokenizer of ", "train_batch_size: "]
+    expected += ["eval_batch_size: ", "model: ", "training: ", "held out: ", "lamb: "]
+    expected += ["memory on each replica: ", "first step: after "]
     for line, beginning in zip(lines, expected, strict=False):
         assert line.startswith(beginning)
     reports = lines[len(expected) :]
