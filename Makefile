@@ -34,8 +34,8 @@ ACCURACY := sed -n 's/.*"accuracy": \(0[0-9.]\{4\}\).*/\1/p'
 CLASSIFY := $(RUN) run_classifier.py --task=custom \
   --train_file=$(LABELS)/train.tsv --dev_file=$(LABELS)/dev.tsv \
   --max_seq_length=$(MAX_SEQ_LENGTH) --learning_rate=1e-3 \
-  --num_train_steps=600 --num_warmup_steps=60 \
-  --save_checkpoints_steps=200 --iterations_per_loop=200
+  --num_train_steps=300 --num_warmup_steps=30 \
+  --save_checkpoints_steps=100 --iterations_per_loop=100
 
 demo: $(DEMO)/metadata.json $(DEMO)/masked.txt $(if $(CORPUS),,$(LABELS)/dev.tsv)
 	@echo "== Pretraining (interrupted, the same command goes on where it was)"
