@@ -172,10 +172,7 @@ def seal_folder(config, records, settings, strategy):
     from training import distribution
 
     model_folder.check_goes_on(OUTPUT_DIR.value, is_fine_tuning=False)
-    if model_folder.has_weights(OUTPUT_DIR.value):
-        model_folder.check_config(OUTPUT_DIR.value, config)
-        if records.tokenizer:
-            model_folder.check_tokenizer(OUTPUT_DIR.value, records.tokenizer.fingerprint)
+    model_folder.check_model(OUTPUT_DIR.value, config, records.tokenizer)
     distribution.largest(strategy, [0])  # All have read what is now replaced.
     if not distribution.is_chief(strategy):
         return

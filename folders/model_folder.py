@@ -171,10 +171,7 @@ def seal(folder, *, config, tokenizer, settings):
         ValueError: the folder holds weights of another config or tokenizer, or cannot be
             written.
     """
-    if has_weights(folder):
-        check_config(folder, config)
-        if tokenizer:
-            check_tokenizer(folder, tokenizer.fingerprint)
+    check_model(folder, config, tokenizer)
     files.check_folder(folder)
     config.to_json_file(os.path.join(folder, CONFIG))
     if tokenizer:
@@ -201,6 +198,14 @@ def write_task(folder, task, labels):
     if labels:
         text = "".join(f"{label}\n" for label in labels)
         files.write_bytes(os.path.join(folder, LABELS), text.encode())
+
+
+def check_model(folder, config, tokenizer):
+    """Refuses a folder with weights of another config or tokenizer; args as of `seal`."""
+    if has_weights(folder):
+        check_config(folder, config)
+        if tokenizer:
+            check_tokenizer(folder, tokenizer.fingerprint)
 
 
 def check_config(folder, config):

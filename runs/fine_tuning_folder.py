@@ -34,8 +34,7 @@ def seal(run, folder, tokenizer):
     if model_folder.has_weights(folder):
         check_task(folder, description, ("task", "kind", "labels"))
         check_settings(folder, settings)
-        model_folder.check_config(folder, run.config)
-        model_folder.check_tokenizer(folder, tokenizer.fingerprint)
+    model_folder.check_model(folder, run.config, tokenizer)
     distribution.largest(run.strategy, [0])  # All have read what is now replaced.
     if not distribution.is_chief(run.strategy):
         return
