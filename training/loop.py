@@ -39,15 +39,12 @@ def train(train_step, dataset, *, checkpoints, reporter, evaluate=None, best=Non
     with signals.StopRequest() as request:
         while not run.is_done():
             blown_up = run.take_steps(iterator)
-            signal = run.signal(request)
             if blown_up:
                 run.roll_back(blown_up)
             elif run.is_at_checkpoint():
                 run.evaluate_and_save(evaluate)
-            if signal:
+            if signal := run.signal(request):  # Asked last: it may come in an evaluation.
                 run.stop(signal)
-        if signal := run.signal(request):  # It came in the last evaluation.
-            run.stop(signal)
 
 
 def evaluate(evaluation_step, dataset, max_steps=0):
